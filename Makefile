@@ -1,0 +1,34 @@
+# Two commands: `make train` and `make test`. Each sets up what it needs first.
+PYTHON ?= python3
+BIN := .venv/bin
+RUN ?= runs/first-$(shell date +%Y%m%d-%H%M%S)
+
+.PHONY: setup train test test-slow check format clean
+
+setup: .venv/ready
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+train: setup
+	$(BIN)/mrn train FetchReach --epochs 2 --run-dir $(RUN)
+
+test: setup
+	$(BIN)/python -m pytest
+
+test-slow: setup
+	$(BIN)/python -m pytest -m slow
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,51 @@
+"""Goal-conditioned reinforcement learning with metric critics."""
+
+from pathlib import Path
+from typing import Any
+
+from mrn.config import Config
+from mrn.critics import make_critic
+from mrn.errors import UserError
+from mrn.training.agent import Agent, find_weights
+from mrn.training.device import find_device
+from mrn.training.evaluate import Evaluation
+from mrn.training.loop import run
+
+__all__ = ["Agent", "Config", "Evaluation", "UserError", "load", "make_critic", "train"]
+
+
+def train(
+    task: str, *, run_dir: str | Path | None = None, progress: bool = True, **settings: Any
+) -> Agent:
+    """Train an agent by the paper's protocol.
+
+    Args:
+        task: One of the paper's tasks, or the Gymnasium id of a goal environment.
+        run_dir: The run's folder; by default `runs/TASK/AGENT-CRITIC/seed-SEED`.
+        progress: Whether to show a progress bar (plain lines where there is no terminal).
+        **settings: Any field of `mrn.Config` or of its groups, for example
+            `critic="mrn", epochs=10, seed=100, batch_size=512`.
+
+    Returns:
+        The trained agent. Its metrics and weights are in the run folder.
+
+    Raises:
+        UserError: A setting is unknown or out of range, the environment does not fit, or the run
+            folder holds something already.
+    """
+    config = Config.of(task, **settings)
+    return run(config, Path("runs") / config.folder if run_dir is None else Path(run_dir), progress)
+
+
+def load(run: str | Path, weights: str = "latest", device: str = "auto") -> Agent:
+    """Load a trained agent.
+
+    Args:
+        run: A run folder, or a weights file.
+        weights: `latest`, or `best` (the epoch with the highest success rate).
+        device: `cpu`, `cuda`, `cuda:N`, or `auto`.
+
+    Raises:
+        UserError: There is no such run, or its file is damaged.
+    """
+    return Agent.load(find_weights(run, weights), find_device(device))

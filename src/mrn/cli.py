@@ -1,0 +1,110 @@
+"""The `mrn` command: parses, calls, prints."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from mrn.config import Config
+from mrn.errors import UserError
+
+EXIT_USER_ERROR = 2
+
+
+def train(
+    config: Config,
+    run_dir: Path | None = None,
+    runs: Path = Path("runs"),
+) -> None:
+    """Train an agent on a task, by the paper's protocol unless told otherwise.
+
+    Args:
+        config: The settings.
+        run_dir: The run's folder. By default RUNS/TASK/AGENT-CRITIC/seed-SEED.
+        runs: The folder of all runs.
+    """
+    from mrn.training.loop import run
+
+    folder = run_dir or runs / config.folder
+    run(config, folder)
+    print(f"Done. Metrics and weights are in {folder}. Evaluate with: mrn eval {folder}")
+
+
+def evaluate(
+    run: Annotated[str, tyro.conf.arg(metavar="RUN")],
+    episodes: int = 100,
+    engine: str = "auto",
+    weights: str = "latest",
+    seed: int = 0,
+    device: str = "auto",
+    threads: int | None = None,
+) -> None:
+    """Evaluate a trained agent, without noise, on either engine whatever engine trained it.
+
+    Args:
+        run: A run folder, or a weights file.
+        episodes: Episodes to play.
+        engine: `envpool`, `gymnasium`, or `auto` (EnvPool for the paper's tasks).
+        weights: `latest`, or `best` (the epoch with the highest success rate).
+        seed: Seed of the environments.
+        device: `cpu`, `cuda`, `cuda:N`, or `auto`.
+        threads: CPU threads for the simulation; by default all cores.
+    """
+    import mrn
+    from mrn.training.evaluate import evaluate_agent
+
+    agent = mrn.load(run, weights, device)
+    result = evaluate_agent(agent, episodes, seed, engine, threads)
+    steps = "-" if result.steps_to_success is None else f"{result.steps_to_success:.1f}"
+    print(f"{agent.shape.name}: {result.episodes} episodes, seed {seed}")
+    print(f"success at the last step  {result.success:.1%} +- {result.standard_error:.1%}")
+    print(f"success at any step       {result.success_any:.1%}")
+    print(f"steps to success          {steps}")
+
+
+def tasks() -> None:
+    """List the paper's tasks."""
+    from mrn.envs import TASKS
+
+    table = Table("task", "environment", "state", "goal", "action", "steps", "epochs")
+    for task in TASKS.values():
+        shape = task.shape
+        sizes = (shape.state_dim, shape.goal_dim, shape.action_dim, shape.horizon, task.epochs)
+        table.add_row(shape.name, shape.env_id, *map(str, sizes))
+    _print(table)
+
+
+def critics() -> None:
+    """List the critic architectures, with their sizes on FetchPush."""
+    from mrn.critics import CRITICS, make_critic
+    from mrn.critics.base import count_parameters
+
+    table = Table("critic", "Q(s, a, g)", "quasimetric", "parameters")
+    for name, recipe in CRITICS.items():
+        critic = make_critic(name, state_dim=25, action_dim=4, goal_dim=3)
+        guarantee = "yes" if critic.is_quasimetric else "no"
+        table.add_row(name, escape(recipe.formula), guarantee, f"{count_parameters(critic):,}")
+    _print(table)
+
+
+def _print(table: Table) -> None:
+    # Into a pipe or a file, rows are never folded.
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
+
+
+def main() -> None:
+    """Run the command; a user's mistake is one message and exit code 2."""
+    try:
+        tyro.extras.subcommand_cli_from_dict(
+            {"train": train, "eval": evaluate, "tasks": tasks, "critics": critics},
+            prog="mrn",
+            description="Goal-conditioned reinforcement learning with metric critics.",
+            config=(tyro.conf.PositionalRequiredArgs, tyro.conf.OmitArgPrefixes),
+        )
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(EXIT_USER_ERROR)

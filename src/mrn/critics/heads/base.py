@@ -1,0 +1,86 @@
+"""The interface of a head, and the pieces that several heads are made of."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mrn.critics.base import mlp
+
+
+class Head(nn.Module, ABC):
+    """A distance d(x, y) >= 0 between embeddings, computed from projections of each."""
+
+    is_quasimetric: ClassVar[bool]
+    """Whether d is a quasipseudometric for every value of the weights:
+    d(x, x) = 0 and d(x, z) <= d(x, y) + d(y, z)."""
+
+    @abstractmethod
+    def project(self, x: Tensor) -> Any:
+        """The part of the work that depends on one point alone; x has shape (B, inputs)."""
+
+    @abstractmethod
+    def distance(self, from_: Any, to: Any) -> Tensor:
+        """d(x, y), shape (B,), from the projections of x and y."""
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """d(x, y), shape (B,)."""
+        return self.distance(self.project(x), self.project(y))
+
+    def extra_repr(self) -> str:
+        """Say in `repr` what the head guarantees."""
+        return f"is_quasimetric={self.is_quasimetric}"
+
+
+class ProjectedHead(Head):
+    """A head whose projection is one network with a hidden layer, shared by x and y."""
+
+    def __init__(self, inputs: int, hidden: int, outputs: int) -> None:
+        """Build the projection inputs - hidden - outputs."""
+        super().__init__()
+        self.projection = mlp([inputs, hidden, outputs])
+
+    def project(self, x: Tensor) -> Tensor:
+        """The projection, shape (B, outputs)."""
+        return self.projection(x)
+
+
+class Concave(nn.Module):
+    """A learned concave, increasing function per feature with f(0) = 0, for inputs v >= 0.
+
+    f(v) = min_k (m_k v + b_k), with slopes m_k in (0, 2), offsets b_k > 0 for all pieces but
+    the last, whose offset is 0. Composed with a norm it keeps the triangle inequality.
+    """
+
+    def __init__(self, features: int, pieces: int = 8) -> None:
+        """Start near the identity: slopes near 1, and the piece without offset the lowest."""
+        super().__init__()
+        self.slope = nn.Parameter(1e-3 * torch.randn(features, pieces))
+        self.offset = nn.Parameter(1e-3 * torch.randn(features, pieces - 1) - 1)
+
+    def forward(self, v: Tensor) -> Tensor:
+        """Apply the function to v, shape (B, features)."""
+        slope = 2 * torch.sigmoid(self.slope)  # (features, pieces)
+        offset = F.pad(F.softplus(self.offset), (0, 1))  # (features, pieces), 0 for the last
+        return torch.addcmul(offset, v.unsqueeze(-1), slope).amin(dim=-1)  # (B, features)
+
+
+class MaxMean(nn.Module):
+    """a max_k v_k + (1 - a) mean_k v_k with a learned share a, which starts at sigmoid(-1)."""
+
+    def __init__(self) -> None:
+        """Create the share."""
+        super().__init__()
+        self.share = nn.Parameter(torch.tensor(-1.0))
+
+    def forward(self, v: Tensor) -> Tensor:
+        """Reduce v of shape (B, components) to (B,)."""
+        a = torch.sigmoid(self.share)
+        return a * v.amax(dim=-1) + (1 - a) * v.mean(dim=-1)
+
+
+def non_negative(weight: Tensor) -> Tensor:
+    """The weights of a layer that may only add: squares, so that a step cannot make them negative."""
+    return weight.square()

@@ -1,0 +1,36 @@
+"""Deep Norm (DN): an input-convex network of the difference, then concave activations."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mrn.critics.heads.base import Concave, ProjectedHead, non_negative
+from mrn.critics.heads.mrn import EMBEDDING
+
+
+class DeepNorm(ProjectedHead):
+    """d(x, y) = mean_i c_i(h_i), h = relu(W relu(U0 d) + U d), W >= 0, d = p(x) - p(y).
+
+    Pitis et al. 2020, "An inductive bias for distances" (https://arxiv.org/abs/2002.05825).
+    A quasipseudometric by construction: h is convex and positively homogeneous in d, hence
+    subadditive, and each c_i is concave, increasing and 0 at 0. It depends on d alone.
+    """
+
+    is_quasimetric: ClassVar[bool] = True
+
+    def __init__(self, inputs: int, hidden: int, width: int) -> None:
+        """Build two layers of the given width."""
+        super().__init__(inputs, hidden, EMBEDDING)
+        self.u0 = nn.Linear(EMBEDDING, width, bias=False)
+        self.u = nn.Linear(EMBEDDING, width, bias=False)
+        self.w = nn.Parameter(torch.empty(width, width).uniform_(-1, 1) * width**-0.5)
+        self.concave = Concave(width)
+
+    def distance(self, from_: Tensor, to: Tensor) -> Tensor:
+        """The mean of the concave activations, shape (B,)."""
+        d = from_ - to  # (B, embedding)
+        h = self.u0(d).relu()  # (B, width)
+        h = (F.linear(h, non_negative(self.w)) + self.u(d)).relu()  # (B, width)
+        return self.concave(h).mean(dim=-1)

@@ -1,0 +1,76 @@
+"""The paper's head: a metric plus an asymmetric residual (Prop. 1 and its listing)."""
+
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from mrn.critics.base import safe_norm
+from mrn.critics.heads.base import Head
+
+EMBEDDING = 16
+
+
+def symmetric_part(phi_x: Tensor, phi_y: Tensor) -> Tensor:
+    """sqrt(mean_i (phi_i(x) - phi_i(y))^2): a root mean square, as in the paper's listing."""
+    return safe_norm(phi_x - phi_y) / phi_x.shape[-1] ** 0.5
+
+
+def squared_part(phi_x: Tensor, phi_y: Tensor) -> Tensor:
+    """mean_i (phi_i(x) - phi_i(y))^2: without the root it breaks the triangle inequality."""
+    return (phi_x - phi_y).square().mean(dim=-1)
+
+
+def asymmetric_part(h_x: Tensor, h_y: Tensor) -> Tensor:
+    """max_j relu(h_j(x) - h_j(y)): with enough features any quasipseudometric (Theorem 2)."""
+    return (h_x - h_y).max(dim=-1).values.relu()
+
+
+class MRN(Head):
+    """d(x, y) = sqrt(mean_i (phi_i(x) - phi_i(y))^2) + max_j relu(h_j(x) - h_j(y)).
+
+    Liu et al. 2023, "Metric residual networks for sample efficient goal-conditioned
+    reinforcement learning". A quasipseudometric by construction. phi and h have a hidden layer
+    each; the two layers are one wide product here, which is the same function and faster.
+    """
+
+    is_quasimetric: ClassVar[bool] = True
+    parts: ClassVar = (symmetric_part, asymmetric_part)
+
+    def __init__(self, inputs: int, hidden: int, embedding: int = EMBEDDING) -> None:
+        """Build a projection inputs - hidden - embedding for each part."""
+        super().__init__()
+        self.hidden = nn.Linear(inputs, len(self.parts) * hidden)
+        self.outputs = nn.ModuleList(nn.Linear(hidden, embedding) for _ in self.parts)
+
+    def project(self, x: Tensor) -> tuple[Tensor, ...]:
+        """(phi(x), h(x)), each of shape (B, embedding)."""
+        hidden = self.hidden(x).relu().chunk(len(self.parts), dim=-1)
+        return tuple(output(part) for output, part in zip(self.outputs, hidden, strict=True))
+
+    def distance(self, from_: tuple[Tensor, ...], to: tuple[Tensor, ...]) -> Tensor:
+        """The sum of the parts, shape (B,)."""
+        terms = (part(x, y) for part, x, y in zip(self.parts, from_, to, strict=True))
+        return sum(terms)  # type: ignore[return-value]
+
+
+class MRNSymmetric(MRN):
+    """d(x, y) = sqrt(mean_i (phi_i(x) - phi_i(y))^2): the metric alone. A (symmetric) pseudometric."""
+
+    parts: ClassVar = (symmetric_part,)
+
+
+class MRNAsymmetric(MRN):
+    """d(x, y) = max_j relu(h_j(x) - h_j(y)): the residual alone. A quasipseudometric."""
+
+    parts: ClassVar = (asymmetric_part,)
+
+
+class MRNSquared(MRN):
+    """d(x, y) = mean_i (phi_i(x) - phi_i(y))^2 + max_j relu(h_j(x) - h_j(y)).
+
+    What the authors' first release computed. NOT a quasipseudometric: on a line, going from 0
+    to 2 by way of 1 costs 1 + 1 < 4.
+    """
+
+    is_quasimetric: ClassVar[bool] = False
+    parts: ClassVar = (squared_part, asymmetric_part)

@@ -1,0 +1,41 @@
+"""Wide Norm (WN): many Mahalanobis-like norms of the difference, reduced by max and mean."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mrn.critics.base import safe_norm
+from mrn.critics.heads.base import Concave, MaxMean, ProjectedHead, non_negative
+from mrn.critics.heads.mrn import EMBEDDING
+
+COMPONENT = 16
+
+
+class WideNorm(ProjectedHead):
+    """d(x, y) = maxmean_k c_k(|W_k [relu d, relu -d]|_2), W >= 0, d = p(x) - p(y).
+
+    Pitis et al. 2020, "An inductive bias for distances" (https://arxiv.org/abs/2002.05825).
+    A quasipseudometric by construction: each component is an asymmetric norm of d (monotone in
+    the non-negative parts), each c_k concave, increasing and 0 at 0. It depends on d alone.
+    """
+
+    is_quasimetric: ClassVar[bool] = True
+
+    def __init__(self, inputs: int, hidden: int, components: int) -> None:
+        """Build the given number of components of 16 values each."""
+        super().__init__(inputs, hidden, EMBEDDING)
+        fan_in = 2 * EMBEDDING
+        rows = components * COMPONENT
+        self.w = nn.Parameter(torch.empty(rows, fan_in).uniform_(-1, 1) * fan_in**-0.5)
+        self.concave = Concave(components)
+        self.reduce = MaxMean()
+
+    def distance(self, from_: Tensor, to: Tensor) -> Tensor:
+        """The reduced component norms, shape (B,)."""
+        d = from_ - to  # (B, embedding)
+        parts = torch.cat([d.relu(), (-d).relu()], dim=-1)  # (B, 2 embedding)
+        values = F.linear(parts, non_negative(self.w))  # (B, components * 16)
+        norms = safe_norm(values.unflatten(-1, (-1, COMPONENT)))  # (B, components)
+        return self.reduce(self.concave(norms))

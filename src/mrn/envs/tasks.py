@@ -1,0 +1,86 @@
+"""The paper's 12 tasks, and how any other Gymnasium goal environment becomes a task."""
+
+from dataclasses import dataclass
+
+from mrn.config import Checked
+from mrn.envs.rewards import FetchReward, HandReward, Reward
+
+DEFAULT_EPOCHS = 50
+"""Epochs for an environment of the user's own."""
+
+
+@dataclass(frozen=True)
+class TaskShape(Checked):
+    """What a policy has to know of its task, saved with its weights: plain JSON values."""
+
+    name: str
+    env_id: str
+    state_dim: int
+    goal_dim: int
+    action_low: tuple[float, ...]
+    action_high: tuple[float, ...]
+    horizon: int
+    """Steps in an episode, at most."""
+    reward_shift: float = 0.0
+    """Added to the environment's rewards."""
+
+    @property
+    def action_dim(self) -> int:
+        """Length of the action vector."""
+        return len(self.action_low)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A goal-reaching task: its shape, its reward, and how long the paper trains on it."""
+
+    shape: TaskShape
+    reward: Reward
+    epochs: int = DEFAULT_EPOCHS
+
+
+def _fetch(name: str, env_id: str, state_dim: int = 25, epochs: int = 50) -> Task:
+    low, high = (-1.0,) * 4, (1.0,) * 4
+    return Task(TaskShape(name, env_id, state_dim, 3, low, high, 50), FetchReward(), epochs)
+
+
+def _hand(name: str, reward: HandReward, epochs: int) -> Task:
+    low, high = (-1.0,) * 20, (1.0,) * 20
+    env_id = f"HandManipulate{name}-v1"
+    return Task(TaskShape(name, env_id, 61, 7, low, high, 100), reward, epochs)
+
+
+_ROTATE, _FULL = HandReward(), HandReward(position_threshold=0.01)
+_PEN_ROTATE = HandReward(ignore_z=True)
+_PEN_FULL = HandReward(position_threshold=0.05, ignore_z=True)
+
+TASKS: dict[str, Task] = {
+    task.shape.name: task
+    for task in (
+        _fetch("FetchReach", "FetchReach-v4", state_dim=10, epochs=25),
+        _fetch("FetchPush", "FetchPush-v4"),
+        _fetch("FetchSlide", "FetchSlide-v4"),
+        _fetch("FetchPick", "FetchPickAndPlace-v4"),
+        _hand("BlockRotateZ", _ROTATE, epochs=50),
+        _hand("BlockRotateParallel", _ROTATE, epochs=100),
+        _hand("BlockRotateXYZ", _ROTATE, epochs=100),
+        _hand("BlockFull", _FULL, epochs=100),
+        _hand("EggRotate", _ROTATE, epochs=50),
+        _hand("EggFull", _FULL, epochs=100),
+        _hand("PenRotate", _PEN_ROTATE, epochs=50),
+        _hand("PenFull", _PEN_FULL, epochs=100),
+    )
+}
+
+
+def find_task(name: str, reward_shift: float = 0.0) -> Task:
+    """The task of that name, or of that Gymnasium id.
+
+    Raises:
+        UserError: There is no such task or environment, or it is no goal environment.
+    """
+    if name in TASKS:
+        return TASKS[name]
+    from mrn.envs.custom import task_of  # Gymnasium is only needed for a user's own environment
+
+    return task_of(name, reward_shift)

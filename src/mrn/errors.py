@@ -1,0 +1,28 @@
+"""Errors that a user can mend: each says what is wrong, where, and the remedy."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class UserError(Exception):
+    """A mistake in what was asked for; the command line prints it alone and exits with code 2."""
+
+
+def unknown(kind: str, name: str, known: list[str]) -> UserError:
+    """The error for a name that nothing goes by: the nearest one, and all there are."""
+    near = get_close_matches(name, known, n=1, cutoff=0.5) or [
+        option for option in known if option.lower() == name.lower()
+    ]
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return UserError(f"unknown {kind} {name!r}.{hint} There are: {', '.join(known)}.")
+
+
+def look_up(kind: str, name: str, table: Mapping[str, T]) -> T:
+    """`table[name]`, or an error that lists the names and the nearest one."""
+    try:
+        return table[name]
+    except KeyError:
+        raise unknown(kind, name, list(table)) from None

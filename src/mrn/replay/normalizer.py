@@ -1,0 +1,74 @@
+"""Running mean and standard deviation of states and goals, so that networks see unit scale."""
+
+import torch
+from torch import Tensor, nn
+
+from mrn.batch import Batch
+from mrn.envs.tasks import TaskShape
+
+RAW_LIMIT = 200.0
+LIMIT = 5.0
+LEAST_STD = 0.01
+
+
+class RunningNorm(nn.Module):
+    """Standardises vectors by the statistics of all it has seen, kept in float64."""
+
+    count: Tensor
+    mean: Tensor
+    squares: Tensor
+    shift: Tensor
+    scale: Tensor
+
+    def __init__(self, size: int) -> None:
+        """Start as the identity."""
+        super().__init__()
+        self.register_buffer("count", torch.zeros((), dtype=torch.float64))
+        self.register_buffer("mean", torch.zeros(size, dtype=torch.float64))
+        self.register_buffer("squares", torch.zeros(size, dtype=torch.float64))
+        # What `forward` uses: mean and 1 / std in float32.
+        self.register_buffer("shift", torch.zeros(size))
+        self.register_buffer("scale", torch.ones(size))
+
+    @torch.no_grad()
+    def update(self, values: Tensor) -> None:
+        """Take in values of shape (B, size), merging exactly (Chan et al. 1979)."""
+        values = values.double().clamp(-RAW_LIMIT, RAW_LIMIT)
+        count, mean = len(values), values.mean(dim=0)
+        total = self.count + count
+        delta = mean - self.mean
+        self.squares += (values - mean).square().sum(dim=0)
+        self.squares += delta.square() * self.count * count / total
+        self.mean += delta * count / total
+        self.count.copy_(total)
+        variance = self.squares / self.count
+        self.shift.copy_(self.mean)
+        self.scale.copy_(variance.clamp(min=LEAST_STD**2).rsqrt())
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Values standardised and clipped."""
+        values = values.clamp(-RAW_LIMIT, RAW_LIMIT)
+        return ((values - self.shift) * self.scale).clamp(-LIMIT, LIMIT)
+
+
+class Normalizer(nn.Module):
+    """One running norm for states, one for goals."""
+
+    def __init__(self, shape: TaskShape) -> None:
+        """Start both as the identity."""
+        super().__init__()
+        self.state = RunningNorm(shape.state_dim)
+        self.goal = RunningNorm(shape.goal_dim)
+
+    def update(self, batch: Batch) -> None:
+        """Take in the states and goals of some transitions."""
+        self.state.update(batch.state)
+        self.goal.update(batch.goal)
+
+    def forward(self, batch: Batch) -> Batch:
+        """The batch with states and goals standardised."""
+        return batch._replace(
+            state=self.state(batch.state),
+            goal=self.goal(batch.goal),
+            next_state=self.state(batch.next_state),
+        )

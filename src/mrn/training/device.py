@@ -1,0 +1,42 @@
+"""Where tensors live and how many threads work on them."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from mrn.errors import unknown
+
+
+def find_device(name: str) -> torch.device:
+    """The device of that name; `auto` is the GPU if there is one.
+
+    Raises:
+        UserError: There is no such device here; lists those there are.
+    """
+    cuda = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    known = ["auto", "cpu", *(["cuda"] if cuda else []), *cuda]
+    if name not in known:
+        raise unknown("device", name, known)
+    return torch.device(("cuda" if cuda else "cpu") if name == "auto" else name)
+
+
+def default_threads() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Use this many threads for matrix products in this block.
+
+    One is right while environments run: the idle threads of a larger team spin, and take the
+    cores that the simulation's threads need.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

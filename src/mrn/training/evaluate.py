@@ -1,0 +1,80 @@
+"""How often a policy reaches its goal, without noise."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mrn.envs import GoalVectorEnv, make_envs
+from mrn.errors import UserError
+from mrn.replay import Episodes
+from mrn.training.agent import Agent
+from mrn.training.device import default_threads, torch_threads
+from mrn.training.rollout import Policy, play
+
+PARALLEL = 20
+"""Environments side by side."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Averages over episodes."""
+
+    episodes: int
+    success: float
+    """Share of episodes that are at their goal at the last step."""
+    success_any: float
+    """Share of episodes that are at their goal at some step."""
+    steps_to_success: float | None
+    """Mean number of actions before the goal is first reached, over the episodes that reach it."""
+
+    @property
+    def standard_error(self) -> float:
+        """Of `success`, from the number of episodes."""
+        return (self.success * (1 - self.success) / self.episodes) ** 0.5
+
+
+def evaluate_agent(
+    agent: Agent, episodes: int, seed: int, engine: str = "auto", threads: int | None = None
+) -> Evaluation:
+    """Evaluate a policy on an engine, whatever engine trained it.
+
+    Raises:
+        UserError: There is no such engine, or it does not have the policy's task.
+    """
+    if episodes < 1:
+        raise UserError(f"episodes must be at least 1, got {episodes}")
+    count = min(episodes, PARALLEL)
+    with (
+        make_envs(agent.shape, count, engine, threads or default_threads()) as envs,
+        torch_threads(1),
+    ):
+        return evaluate(envs, agent.act, episodes, seed)
+
+
+def evaluate(envs: GoalVectorEnv, policy: Policy, episodes: int, seed: int) -> Evaluation:
+    """Play episodes in environments that start from the seed."""
+    into = Episodes.allocate(envs.task, envs.num_envs)
+    start = envs.reset(seed)
+    last, first = [], []
+    for _ in range(-(-episodes // envs.num_envs)):
+        played = play(envs, policy, into, start)
+        start = None
+        last.append(played.success[np.arange(envs.num_envs), played.length - 1].copy())
+        first.append(first_success(played))
+    # Environments play in lockstep, so leaving out the surplus of the last round favours no one.
+    at_end = np.concatenate(last)[:episodes]
+    steps = np.concatenate(first)[:episodes]
+    reached = steps > 0
+    return Evaluation(
+        episodes=episodes,
+        success=float(at_end.mean()),
+        success_any=float(reached.mean()),
+        steps_to_success=float(steps[reached].mean()) if reached.any() else None,
+    )
+
+
+def first_success(played: Episodes) -> np.ndarray:
+    """Actions until each episode was first at its goal, 0 for never; shape (N,)."""
+    within = np.arange(played.success.shape[1]) < played.length[:, None]  # (N, T)
+    success = played.success & within
+    return np.where(success.any(axis=1), success.argmax(axis=1) + 1, 0)

@@ -1,0 +1,62 @@
+"""What a person sees while a run goes on: a bar on a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+
+class TrainingProgress:
+    """One bar over all cycles of a run, and a line for each finished epoch."""
+
+    def __init__(self, title: str, epochs: int, cycles: int, shown: bool) -> None:
+        """Prepare the display; `shown` False makes it silent."""
+        self.epochs, self.shown = epochs, shown
+        self.console = Console(file=sys.stdout, highlight=False, quiet=not shown)
+        self.started = time.perf_counter()
+        self.bar = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            TextColumn("epoch {task.fields[epoch]}/{task.fields[epochs]}"),
+            TextColumn("success {task.fields[success]}"),
+            TextColumn("{task.fields[speed]} steps/s"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=self.console,
+            disable=not (shown and self.console.is_terminal),
+        )
+        self.row = self.bar.add_task(
+            title, total=epochs * cycles, epoch=1, epochs=epochs, success="-", speed="-"
+        )
+
+    def say(self, text: str) -> None:
+        """Print a line above the bar."""
+        self.console.print(text, markup=False, soft_wrap=True)
+
+    def cycle(self, epoch: int, steps_per_second: float) -> None:
+        """A cycle is done."""
+        self.bar.update(self.row, advance=1, epoch=epoch, speed=f"{steps_per_second:,.0f}")
+
+    def epoch(self, row: dict[str, Any]) -> None:
+        """An epoch is done, with its row of metrics."""
+        success = "-" if row["success"] is None else f"{row['success']:.0%}"
+        self.bar.update(self.row, success=success)
+        spent = time.perf_counter() - self.started
+        left = spent / row["epoch"] * (self.epochs - row["epoch"])
+        self.say(
+            f"epoch {row['epoch']:>3}/{self.epochs}  success {success:>4}  "
+            f"mean Q {row['mean_q']:7.2f}  {row['env_steps']:>9,} steps  "
+            f"{row['steps_per_second']:,.0f} steps/s  left {left / 60:.1f} min"
+        )
+
+    def __enter__(self) -> "TrainingProgress":
+        """Show the bar."""
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Take the bar away."""
+        self.bar.stop()
