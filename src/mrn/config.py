@@ -172,7 +172,7 @@ def from_dict(cls: type[Any], data: Any, where: str) -> Any:
     values = {}
     for name, value in data.items():
         if is_dataclass(hints[name]):
-            value = from_dict(hints[name], value, where)  # type: ignore[arg-type]
+            value = from_dict(hints[name], value, where)
         elif get_origin(hints[name]) is tuple and isinstance(value, list):
             value = tuple(value)  # JSON has lists only
         values[name] = value

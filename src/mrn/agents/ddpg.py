@@ -39,8 +39,11 @@ class DDPG(nn.Module):
         self.actor, self.critic = Actor(dims, config.width), critic
         self.actor_target = copy.deepcopy(self.actor).requires_grad_(False)
         self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
-        self._learned = [*self.actor.parameters(), *self.critic.parameters()]
-        self._targets = [*self.actor_target.parameters(), *self.critic_target.parameters()]
+        self._learned: list[Tensor] = [*self.actor.parameters(), *self.critic.parameters()]
+        self._targets: list[Tensor] = [
+            *self.actor_target.parameters(),
+            *self.critic_target.parameters(),
+        ]
         self.actor_optimizer = torch.optim.Adam(
             self.actor.parameters(), lr=config.learning_rate, fused=True
         )

@@ -104,7 +104,8 @@ def make_critic(
         state_dim: Length of the state vector.
         action_dim: Length of the action vector.
         goal_dim: Length of the goal vector.
-        width: Width of the monolithic critic to match.
+        width: Width of the monolithic critic to match. Below about 100 a head's fixed outputs
+            (pqe: 64) can be more than the whole; it is then as small as it gets.
     """
     recipe = look_up("critic", name, CRITICS)
     dims = Dims(state_dim, action_dim, goal_dim)

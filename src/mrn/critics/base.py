@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -26,7 +27,7 @@ class Critic(nn.Module, ABC):
 
     @property
     def is_quasimetric(self) -> bool:
-        """Whether -Q is a quasipseudometric of the two embeddings for every value of the weights."""
+        """Whether -Q is a quasipseudometric of the embeddings, whatever the weights."""
         return False
 
     @abstractmethod
@@ -45,7 +46,7 @@ class Critic(nn.Module, ABC):
 def mlp(sizes: Sequence[int], activate_last: bool = False) -> nn.Sequential:
     """Linear layers of the given sizes with ReLU between them, and after the last if asked."""
     layers: list[nn.Module] = []
-    for inputs, outputs in zip(sizes[:-1], sizes[1:], strict=True):
+    for inputs, outputs in pairwise(sizes):
         layers += [nn.Linear(inputs, outputs), nn.ReLU(inplace=True)]
     return nn.Sequential(*(layers if activate_last else layers[:-1]))
 

@@ -74,8 +74,8 @@ def task_of(env_id: str, reward_shift: float = 0.0) -> Task:
     shape = TaskShape(
         name=env_id,
         env_id=env_id,
-        state_dim=space["observation"].shape[0],
-        goal_dim=space["desired_goal"].shape[0],
+        state_dim=spaces.flatdim(space["observation"]),
+        goal_dim=spaces.flatdim(space["desired_goal"]),
         action_low=tuple(map(float, action.low)),
         action_high=tuple(map(float, action.high)),
         horizon=horizon,
@@ -112,11 +112,15 @@ class EnvReward:
 
     @staticmethod
     def _probe(env: gym.Env[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
-        """Achieved and desired goals of a few resets, as they are and with some that are reached."""
+        """Achieved and desired goals of a few resets: as they are, as if reached, and between."""
         seen = [env.reset(seed=seed)[0] for seed in range(4)]
-        achieved = np.stack([obs["achieved_goal"] for obs in seen])
         desired = np.stack([obs["desired_goal"] for obs in seen])
-        return np.concatenate([achieved, desired]), np.concatenate([desired, desired])
+        variants = [np.stack([obs["achieved_goal"] for obs in seen]), desired]
+        for column in range(desired.shape[1]):  # reached but for one value
+            off = desired.copy()
+            off[:, column] = variants[0][:, column]
+            variants.append(off)
+        return np.concatenate(variants), np.concatenate([desired] * len(variants))
 
     def _by_row(self, achieved: np.ndarray, desired: np.ndarray) -> np.ndarray:
         rows = zip(achieved, desired, strict=True)

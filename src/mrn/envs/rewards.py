@@ -31,7 +31,7 @@ class FetchReward:
 
 @dataclass(frozen=True)
 class HandReward:
-    """0 where an object's rotation (and position, if it counts) is near the goal's, -1 elsewhere."""
+    """0 where an object's rotation (and position, if it counts) is the goal's, -1 elsewhere."""
 
     position_threshold: float | None = None
     rotation_threshold: float = 0.1
@@ -53,7 +53,7 @@ class HandReward:
 
 
 def _with_z_of(q: Tensor, other: Tensor) -> Tensor:
-    """q = Rx Ry Rz with the angle of Rz taken from the other quaternion."""
+    """The quaternion q = Rx Ry Rz with the angle of Rz taken from the other quaternion."""
     x, y, _ = _euler(q)
     _, _, z = _euler(other)
     (cx, cy, cz), (sx, sy, sz) = (

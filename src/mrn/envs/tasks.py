@@ -76,11 +76,14 @@ TASKS: dict[str, Task] = {
 def find_task(name: str, reward_shift: float = 0.0) -> Task:
     """The task of that name, or of that Gymnasium id.
 
+    The paper's tasks are found by either.
+
     Raises:
         UserError: There is no such task or environment, or it is no goal environment.
     """
-    if name in TASKS:
-        return TASKS[name]
+    for task in TASKS.values():
+        if name in (task.shape.name, task.shape.env_id):
+            return task
     from mrn.envs.custom import task_of  # Gymnasium is only needed for a user's own environment
 
     return task_of(name, reward_shift)

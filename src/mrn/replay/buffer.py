@@ -46,12 +46,21 @@ class Episodes(NamedTuple):
 class ReplayBuffer:
     """A ring of rows that holds as many whole episodes as fit, the newest ones."""
 
-    def __init__(self, shape: TaskShape, capacity: int, device: torch.device) -> None:
-        """Allocate all memory once: rows for `capacity` transitions in episodes of full length."""
-        if capacity < shape.horizon:
+    def __init__(
+        self, shape: TaskShape, capacity: int, device: torch.device, at_once: int = 1
+    ) -> None:
+        """Allocate all memory once.
+
+        Args:
+            shape: Sizes of what is stored.
+            capacity: Transitions to hold, in episodes of full length.
+            device: Where to hold them.
+            at_once: Episodes that one `add` brings, at most.
+        """
+        if capacity < at_once * shape.horizon:
             raise UserError(
-                f"capacity must be at least one episode of {shape.name} ({shape.horizon} "
-                f"transitions), got {capacity}"
+                f"capacity must be at least the {at_once} episodes of {shape.horizon} transitions "
+                f"that are stored at once ({at_once * shape.horizon}), got {capacity}"
             )
         self.rows = capacity // shape.horizon * (shape.horizon + 1)
 

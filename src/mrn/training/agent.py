@@ -36,13 +36,13 @@ class Agent:
             module.to(device)
         self.generator = make_generator(config.seed, "exploration", device)
 
-    def act(self, observation: Observation, explore: bool = False) -> np.ndarray:
-        """Actions in [-1, 1] for N environments, shape (N, action)."""
-        state = self.normalizer.state(self._tensor(observation.state))
-        goal = self.normalizer.goal(self._tensor(observation.goal))
-        if explore:
-            return self.learner.explore(state, goal, self.generator).cpu().numpy()
-        return self.learner.act(state, goal).cpu().numpy()
+    def act(self, observation: Observation) -> np.ndarray:
+        """The policy's actions for N environments, in [-1, 1], shape (N, action)."""
+        return self.learner.act(*self._inputs(observation)).cpu().numpy()
+
+    def explore(self, observation: Observation) -> np.ndarray:
+        """The same, as training explores."""
+        return self.learner.explore(*self._inputs(observation), self.generator).cpu().numpy()
 
     def predict(
         self,
@@ -70,13 +70,18 @@ class Agent:
                 f"{sizes[1]} values, got shapes {arrays[0].shape} and {arrays[1].shape}"
             )
         states, goals = (np.atleast_2d(array) for array in arrays)
-        action = self.act(Observation(states, goals, goals), explore=not deterministic)
+        policy = self.act if deterministic else self.explore
+        action = policy(Observation(states, goals, goals))
         low, high = (np.asarray(x) for x in (self.shape.action_low, self.shape.action_high))
         scaled = ((low + high) / 2 + (high - low) / 2 * action).astype(np.float32)
         return scaled if arrays[0].ndim > 1 else scaled[0], None
 
-    def _tensor(self, array: np.ndarray) -> Tensor:
-        return torch.as_tensor(array, dtype=torch.float32, device=self.device)
+    def _inputs(self, observation: Observation) -> tuple[Tensor, Tensor]:
+        state, goal = (
+            torch.as_tensor(array, dtype=torch.float32, device=self.device)
+            for array in (observation.state, observation.goal)
+        )
+        return self.normalizer.state(state), self.normalizer.goal(goal)
 
     def state_dict(self) -> dict[str, Tensor]:
         """All weights and statistics by name."""

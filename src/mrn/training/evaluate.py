@@ -1,5 +1,6 @@
 """How often a policy reaches its goal, without noise."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +31,7 @@ class Evaluation:
     @property
     def standard_error(self) -> float:
         """Of `success`, from the number of episodes."""
-        return (self.success * (1 - self.success) / self.episodes) ** 0.5
+        return math.sqrt(self.success * (1 - self.success) / self.episodes)
 
 
 def evaluate_agent(
@@ -54,11 +55,9 @@ def evaluate_agent(
 def evaluate(envs: GoalVectorEnv, policy: Policy, episodes: int, seed: int) -> Evaluation:
     """Play episodes in environments that start from the seed."""
     into = Episodes.allocate(envs.task, envs.num_envs)
-    start = envs.reset(seed)
     last, first = [], []
-    for _ in range(-(-episodes // envs.num_envs)):
-        played = play(envs, policy, into, start)
-        start = None
+    for round_ in range(-(-episodes // envs.num_envs)):
+        played = play(envs, policy, into, seed if round_ == 0 else None)
         last.append(played.success[np.arange(envs.num_envs), played.length - 1].copy())
         first.append(first_success(played))
     # Environments play in lockstep, so leaving out the surplus of the last round favours no one.

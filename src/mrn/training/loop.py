@@ -18,7 +18,7 @@ from mrn.training.device import default_threads, find_device, torch_threads
 from mrn.training.evaluate import evaluate
 from mrn.training.progress import TrainingProgress
 from mrn.training.rollout import play
-from mrn.training.rundir import RunDir
+from mrn.training.rundir import COLUMNS, RunDir
 from mrn.training.seeding import derive_seed, make_generator
 
 
@@ -35,7 +35,7 @@ def run(config: Config, folder: Path, progress: bool = True) -> Agent:
     epochs, threads = config.epochs or task.epochs, config.threads or default_threads()
 
     agent = Agent(config, shape, device)
-    replay = ReplayBuffer(shape, config.memory.capacity, device)
+    replay = ReplayBuffer(shape, config.memory.capacity, device, plan.episodes)
     hindsight = Hindsight(config.memory.relabel, config.memory.relabel_probability, task.reward)
     sampling = make_generator(seed, "replay", device)
     episodes = Episodes.allocate(shape, plan.episodes)
@@ -57,12 +57,11 @@ def run(config: Config, folder: Path, progress: bool = True) -> Agent:
             clock = Clock()
             losses = torch.zeros(len(agent.learner.METRICS), device=device)
             steps_before = env_steps
-            # Anew each epoch, so that an epoch's environments depend on seed and epoch alone.
-            start = envs.reset(derive_seed(seed, "environments", epoch))
-            for _ in range(plan.cycles):
+            for cycle in range(plan.cycles):
+                # Seeded each epoch: its environments depend on seed and epoch, not on the past.
+                env_seed = derive_seed(seed, "environments", epoch) if cycle == 0 else None
                 with clock("rollout"), torch_threads(1):
-                    play(envs, lambda seen: agent.act(seen, explore=True), episodes, start)
-                    start = None
+                    play(envs, agent.explore, episodes, env_seed)
                 with clock("update"):
                     new = int(episodes.length.sum())
                     replay.add(episodes)
@@ -74,8 +73,9 @@ def run(config: Config, folder: Path, progress: bool = True) -> Agent:
                 env_steps += new
                 updates += plan.updates
                 display.cycle(epoch, (env_steps - steps_before) / clock.total)
-            row = {"epoch": epoch, "env_steps": env_steps, "updates": updates}
-            row |= _losses(agent, losses, plan.cycles * plan.updates)
+            row: dict[str, Any] = dict.fromkeys(COLUMNS)
+            row |= {"epoch": epoch, "env_steps": env_steps, "updates": updates}
+            row |= _means(agent.learner.METRICS, losses, plan.cycles * plan.updates)
             row["steps_per_second"] = round((env_steps - steps_before) / clock.total, 1)
             if plan.eval_episodes:
                 with clock("evaluation"), torch_threads(1):
@@ -85,16 +85,15 @@ def run(config: Config, folder: Path, progress: bool = True) -> Agent:
             row |= {f"{name}_seconds": round(clock[name], 3) for name in clock.names}
             run_dir.log(row)
             agent.save(folder / "latest.safetensors")
-            if (row.get("success") or 0.0) >= best:
-                best = row.get("success") or 0.0
+            if (row["success"] or 0.0) >= best:
+                best = row["success"] or 0.0
                 agent.save(folder / "best.safetensors")
             display.epoch(row)
     return agent
 
 
-def _losses(agent: Agent, sums: torch.Tensor, updates: int) -> dict[str, float | None]:
+def _means(names: tuple[str, ...], sums: torch.Tensor, updates: int) -> dict[str, float]:
     """Means over an epoch's updates, read from the device once."""
-    names = agent.learner.METRICS
     return dict(zip(names, (sums / max(updates, 1)).tolist(), strict=True))
 
 

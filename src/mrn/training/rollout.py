@@ -12,9 +12,7 @@ Policy = Callable[[Observation], np.ndarray]
 """Observations of N environments to actions in [-1, 1], shape (N, action)."""
 
 
-def play(
-    envs: GoalVectorEnv, policy: Policy, into: Episodes, start: Observation | None = None
-) -> Episodes:
+def play(envs: GoalVectorEnv, policy: Policy, into: Episodes, seed: int | None = None) -> Episodes:
     """Play one episode in each environment, into arrays that are overwritten.
 
     An environment that ends early is stepped on until all have ended (a vector of environments
@@ -24,12 +22,12 @@ def play(
         envs: The environments.
         policy: Chooses the actions.
         into: Where to write; also what is returned.
-        start: The observation of a reset that has already happened, else one is made.
+        seed: If given, decides all that is random in the environments from here on.
     """
     into.length.fill(envs.task.horizon)
     into.terminated.fill(False)
     running = np.ones(envs.num_envs, bool)
-    observation = envs.reset() if start is None else start
+    observation = envs.reset(seed)
     _store(into, 0, observation)
     for t in range(envs.task.horizon):
         action = policy(observation)

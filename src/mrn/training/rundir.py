@@ -28,7 +28,7 @@ COLUMNS = (
     "update_seconds",
     "evaluation_seconds",
 )
-"""Of metrics.csv. `success` is at the last step; `steps_to_success` is empty where none succeeded."""
+"""Of metrics.csv. `success` is at the last step; what was not measured is left empty."""
 
 _PACKAGES = ("mrn", "torch", "numpy", "envpool", "gymnasium", "gymnasium-robotics", "mujoco")
 

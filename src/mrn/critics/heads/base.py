@@ -82,5 +82,5 @@ class MaxMean(nn.Module):
 
 
 def non_negative(weight: Tensor) -> Tensor:
-    """The weights of a layer that may only add: squares, so that a step cannot make them negative."""
+    """The weights of a layer that may only add: squares, which no step can make negative."""
     return weight.square()

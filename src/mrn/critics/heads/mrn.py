@@ -1,5 +1,6 @@
 """The paper's head: a metric plus an asymmetric residual (Prop. 1 and its listing)."""
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from torch import Tensor, nn
@@ -8,6 +9,9 @@ from mrn.critics.base import safe_norm
 from mrn.critics.heads.base import Head
 
 EMBEDDING = 16
+
+Part = Callable[[Tensor, Tensor], Tensor]
+"""A distance, shape (B,), between embeddings of shape (B, embedding)."""
 
 
 def symmetric_part(phi_x: Tensor, phi_y: Tensor) -> Tensor:
@@ -34,7 +38,7 @@ class MRN(Head):
     """
 
     is_quasimetric: ClassVar[bool] = True
-    parts: ClassVar = (symmetric_part, asymmetric_part)
+    parts: ClassVar[tuple[Part, ...]] = (symmetric_part, asymmetric_part)
 
     def __init__(self, inputs: int, hidden: int, embedding: int = EMBEDDING) -> None:
         """Build a projection inputs - hidden - embedding for each part."""
@@ -54,15 +58,15 @@ class MRN(Head):
 
 
 class MRNSymmetric(MRN):
-    """d(x, y) = sqrt(mean_i (phi_i(x) - phi_i(y))^2): the metric alone. A (symmetric) pseudometric."""
+    """d(x, y) = sqrt(mean_i (phi_i(x) - phi_i(y))^2): the metric alone. A pseudometric."""
 
-    parts: ClassVar = (symmetric_part,)
+    parts: ClassVar[tuple[Part, ...]] = (symmetric_part,)
 
 
 class MRNAsymmetric(MRN):
     """d(x, y) = max_j relu(h_j(x) - h_j(y)): the residual alone. A quasipseudometric."""
 
-    parts: ClassVar = (asymmetric_part,)
+    parts: ClassVar[tuple[Part, ...]] = (asymmetric_part,)
 
 
 class MRNSquared(MRN):
@@ -73,4 +77,4 @@ class MRNSquared(MRN):
     """
 
     is_quasimetric: ClassVar[bool] = False
-    parts: ClassVar = (squared_part, asymmetric_part)
+    parts: ClassVar[tuple[Part, ...]] = (squared_part, asymmetric_part)

@@ -1,0 +1,147 @@
+"""The update: gradients, targets, exploration."""
+
+import copy
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from mrn.agents.ddpg import DDPG, actor_loss, bellman_target
+from mrn.batch import Batch
+from mrn.config import Learning
+from mrn.critics import CRITICS, Dims, make_critic
+
+DIMS = Dims(state=6, action=3, goal=2)
+
+
+def learner(critic: str = "mrn", seed: int = 0, **settings) -> DDPG:
+    torch.manual_seed(seed)
+    config = Learning(width=32, **settings)
+    built = make_critic(critic, DIMS.state, DIMS.action, DIMS.goal, width=32)
+    return DDPG(DIMS, built, config)
+
+
+def random_batch(size: int = 64, seed: int = 1) -> Batch:
+    g = torch.Generator().manual_seed(seed)
+    return Batch(
+        state=torch.randn(size, DIMS.state, generator=g),
+        action=torch.rand(size, DIMS.action, generator=g) * 2 - 1,
+        goal=torch.randn(size, DIMS.goal, generator=g),
+        next_state=torch.randn(size, DIMS.state, generator=g),
+        reward=-(torch.rand(size, generator=g) < 0.7).float(),
+        terminated=torch.rand(size, generator=g) < 0.2,
+    )
+
+
+def test_bellman_target_by_hand():
+    reward = torch.tensor([-1.0, 0.0, -1.0, -1.0, 0.0])
+    terminated = torch.tensor([False, False, True, False, False])
+    next_q = torch.tensor([-2.0, -2.0, -2.0, -80.0, 3.0])
+    target = bellman_target(reward, terminated, next_q, 0.9)
+    # -1 - 1.8; 0 - 1.8; no bootstrap; clipped at -1/(1 - 0.9); clipped at 0.
+    assert target.tolist() == pytest.approx([-2.8, -1.8, -1.0, -10.0, 0.0])
+
+
+def test_actor_loss_by_hand():
+    q, action = torch.tensor([-1.0, -3.0]), torch.tensor([[1.0, 0.0], [0.5, 0.5]])
+    assert actor_loss(q, action, penalty=2.0).item() == pytest.approx(2.0 + 2 * 1.5 / 4)
+
+
+@pytest.mark.parametrize("critic", CRITICS)
+def test_gradients_equal_the_textbook_computation(critic):
+    agent = learner(critic).double()
+    batch = Batch(*(x.double() if x.is_floating_point() else x for x in random_batch()))
+    plain = copy.deepcopy(agent)
+    losses = agent.compute_gradients(batch)
+
+    s, a, g, s2, r, end = batch
+    next_q = plain.critic_target(s2, plain.actor_target(s2, g), g).detach()
+    target = (r + 0.98 * next_q * ~end).clamp(-50, 0)
+    critic_loss = F.mse_loss(plain.critic(s, a, g), target)
+    critic_gradients = torch.autograd.grad(critic_loss, list(plain.critic.parameters()))
+    action = plain.actor(s, g)
+    policy_loss = -plain.critic(s, action, g).mean() + action.pow(2).mean()
+    actor_gradients = torch.autograd.grad(policy_loss, list(plain.actor.parameters()))
+
+    expected = [critic_loss, policy_loss, plain.critic(s, a, g).mean()]
+    assert losses.tolist() == pytest.approx([x.item() for x in expected], rel=1e-6)
+    for part, gradients in ((agent.critic, critic_gradients), (agent.actor, actor_gradients)):
+        for parameter, gradient in zip(part.parameters(), gradients, strict=True):
+            assert parameter.grad is not None
+            torch.testing.assert_close(parameter.grad, gradient, rtol=1e-6, atol=1e-12)
+    assert all(p.grad is None for p in agent.critic_target.parameters())
+
+
+def test_both_gradients_are_taken_before_either_step():
+    """The actor's step must come from the critic as it was, not as the critic's step left it."""
+    agent = learner()
+    expected = copy.deepcopy(agent)
+    agent.update(random_batch())
+    expected.compute_gradients(random_batch())
+    optimizers = [
+        torch.optim.Adam(part.parameters(), lr=1e-3) for part in (expected.actor, expected.critic)
+    ]
+    for optimizer in optimizers:
+        optimizer.step()
+    for ours, theirs in zip(agent.parameters(), expected.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-7)
+
+
+def test_the_goal_side_is_computed_once_per_update():
+    agent = learner()
+    calls = []
+    goal_side = agent.critic.goal_side
+    agent.critic.goal_side = lambda s, g: calls.append(1) or goal_side(s, g)  # type: ignore
+    agent.update(random_batch())
+    assert len(calls) == 1
+
+
+def test_updates_reduce_the_critic_loss_and_are_reproducible():
+    runs = []
+    for _ in range(2):
+        agent = learner()
+        runs.append(torch.stack([agent.update(random_batch()) for _ in range(60)]))
+    assert torch.equal(runs[0], runs[1])
+    assert runs[0][-1, 0] < 0.5 * runs[0][0, 0]
+
+
+def test_targets_keep_nine_tenths():
+    agent = learner()
+    before = copy.deepcopy(agent.critic_target)
+    agent.update(random_batch())
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(agent.critic_target.parameters(), before.parameters(), strict=True)
+    )
+    agent.update_targets()
+    for target, old, new in zip(
+        agent.critic_target.parameters(),
+        before.parameters(),
+        agent.critic.parameters(),
+        strict=True,
+    ):
+        torch.testing.assert_close(target, 0.9 * old + 0.1 * new)
+
+
+def test_exploration_has_the_specified_noise():
+    agent = learner()
+    with torch.no_grad():
+        for parameter in agent.actor.parameters():
+            parameter.zero_()  # the policy's action is 0
+    n = 20_000
+    state, goal = torch.zeros(n, DIMS.state), torch.zeros(n, DIMS.goal)
+    generator = torch.Generator().manual_seed(0)
+    action = agent.explore(state, goal, generator)
+    assert action.abs().max() <= 1
+    # P(|a| > 0.8): uniform rows only (0.2 of them); Gaussian noise of 0.2 is 4 sigma away.
+    large = (action.abs() > 0.8).float().mean().item()
+    assert large == pytest.approx(0.3 * 0.2, abs=0.005)
+    # Variance: 0.3 of 1/3 and 0.7 of 0.04.
+    assert action.var().item() == pytest.approx(0.3 / 3 + 0.7 * 0.04, rel=0.03)
+    # A row is uniform as a whole: large values come together in a row.
+    rows = (action.abs() > 0.8).float()
+    together = (rows[:, 0] * rows[:, 1]).mean().item()
+    assert together == pytest.approx(0.3 * 0.04, abs=0.003)
+    again = agent.explore(state, goal, torch.Generator().manual_seed(0))
+    assert torch.equal(action, again)
+    assert torch.equal(agent.act(state, goal), torch.zeros(n, DIMS.action))

@@ -1,0 +1,105 @@
+"""Critics as wholes: their size, their two sides, what they guarantee."""
+
+import pytest
+import torch
+
+from mrn.critics import CRITICS, make_critic
+from mrn.critics.base import count_parameters, safe_norm
+from mrn.critics.metric import MetricCritic
+from mrn.envs import TASKS
+from mrn.errors import UserError
+
+STATE, ACTION, GOAL = 25, 4, 3
+
+
+def inputs(batch: int = 16, seed: int = 0):
+    generator = torch.Generator().manual_seed(seed)
+    return (
+        torch.randn(batch, STATE, generator=generator),
+        torch.rand(batch, ACTION, generator=generator) * 2 - 1,
+        torch.randn(batch, GOAL, generator=generator),
+    )
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("name", CRITICS)
+def test_every_critic_has_the_parameters_of_the_monolithic_one(name, task):
+    shape = TASKS[task].shape
+    sizes = (shape.state_dim, shape.action_dim, shape.goal_dim)
+    with torch.device("meta"):
+        count = count_parameters(make_critic(name, *sizes))
+    inputs = sum(sizes)
+    monolithic = (inputs + 1) * 256 + 2 * 257 * 256 + 257
+    assert count == pytest.approx(monolithic, rel=0.03)
+
+
+def test_published_widths_are_kept_where_they_fit():
+    critic = make_critic("mrn", STATE, ACTION, GOAL)
+    assert isinstance(critic, MetricCritic)
+    assert [layer.out_features for layer in (critic.e1[0], critic.e2[2])] == [176, 176]
+    head = critic.head
+    assert (head.hidden.out_features, head.outputs[0].in_features) == (352, 176)
+    assert [layer.out_features for layer in head.outputs] == [16, 16]
+    assert make_critic("dn", STATE, ACTION, GOAL).head.u.out_features == 162
+    assert len(make_critic("wn", STATE, ACTION, GOAL).head.concave.slope) == 62
+
+
+@pytest.mark.parametrize("name", CRITICS)
+def test_the_two_sides_make_the_whole(name):
+    critic = make_critic(name, STATE, ACTION, GOAL)
+    state, action, goal = inputs()
+    q = critic(state, action, goal)
+    assert q.shape == (16,)
+    assert torch.equal(q, critic.score(state, action, critic.goal_side(state, goal)))
+    _, other_action, other_goal = inputs(seed=1)
+    assert not torch.allclose(q, critic(state, other_action, goal))
+    assert not torch.allclose(q, critic(state, action, other_goal))
+
+
+@pytest.mark.parametrize("name", CRITICS)
+def test_metric_critics_are_minus_a_distance(name):
+    critic = make_critic(name, STATE, ACTION, GOAL)
+    expected = name not in ("monolithic", "bvn", "uvfa", "mrn-squared")
+    assert critic.is_quasimetric is expected
+    if isinstance(critic, MetricCritic):
+        assert (critic(*inputs(256)) <= 0).all()
+
+
+def test_uvfa_does_not_see_the_state_on_its_goal_side():
+    state, _, goal = inputs()
+    for name, differs in (("uvfa", False), ("bvn", True)):
+        critic = make_critic(name, STATE, ACTION, GOAL)
+        sides = [critic.goal_side(s, goal) for s in (state, state + 1)]
+        assert torch.equal(*sides) is not differs
+
+
+def test_sag_sees_the_action_on_its_goal_side():
+    """Only through e2 can it tell actions apart when e1 is deaf to them."""
+    state, action, goal = inputs()
+    for name, differs in (("mrn", False), ("mrn-sag", True)):
+        critic = make_critic(name, STATE, ACTION, GOAL)
+        assert isinstance(critic, MetricCritic)
+        with torch.no_grad():
+            critic.e1[0].weight[:, STATE:] = 0
+        same = torch.equal(critic(state, action, goal), critic(state, -action, goal))
+        assert same is not differs
+
+
+def test_width_scales_every_critic():
+    for name in CRITICS:
+        narrow = count_parameters(make_critic(name, 10, 4, 3, width=128))
+        assert narrow == pytest.approx(18 * 128 + 2 * 129 * 128 + 129, rel=0.03), name
+
+
+def test_safe_norm():
+    x = torch.tensor([[3.0, 4.0], [0.0, 0.0]], requires_grad=True)
+    norm = safe_norm(x)
+    assert norm.tolist() == [5, 0]
+    norm.sum().backward()
+    assert x.grad is not None
+    assert torch.allclose(x.grad, torch.tensor([[0.6, 0.8], [0.0, 0.0]]))
+
+
+def test_unknown_critic_names_the_nearest():
+    with pytest.raises(UserError, match=r"unknown critic 'mnr'\. Did you mean 'mrn'\?.*iqe"):
+        make_critic("mnr", STATE, ACTION, GOAL)

@@ -1,0 +1,92 @@
+"""Small goal environments, good and bad, registered for the tests."""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+PLANE = spaces.Box(-10, 10, (2,), np.float64)
+
+
+class Walk(gym.Env[Any, Any]):
+    """A point on a plane that moves by its action; -1 until within 0.5 of the goal."""
+
+    observation_space: Any = spaces.Dict(
+        {"observation": PLANE, "achieved_goal": PLANE, "desired_goal": PLANE}
+    )
+    action_space: Any = spaces.Box(np.array([-1.0, 0.0]), np.array([1.0, 4.0]), dtype=np.float64)
+    ends_at_goal = False
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.position = self.np_random.uniform(-1, 1, 2)
+        self.goal = self.np_random.uniform(-2, 2, 2)
+        return self._observe(), {}
+
+    def step(self, action):
+        self.position = self.position + action
+        reward = float(self.compute_reward(self.position, self.goal, {}))
+        return self._observe(), reward, self.ends_at_goal and reward == 0, False, {}
+
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        return -(np.linalg.norm(achieved_goal - desired_goal, axis=-1) > 0.5).astype(float)
+
+    def _observe(self):
+        position = np.clip(self.position, -10, 10)
+        return {
+            "observation": position,
+            "achieved_goal": position.copy(),
+            "desired_goal": self.goal.copy(),
+        }
+
+
+class EndsAtGoal(Walk):
+    ends_at_goal = True
+
+
+class OneRowReward(Walk):
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        assert achieved_goal.shape == (2,)
+        return super().compute_reward(achieved_goal, desired_goal, info)
+
+
+class PaysOne(Walk):
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        return super().compute_reward(achieved_goal, desired_goal, info) + 1
+
+
+class NoReward(Walk):
+    compute_reward: Any = property()
+
+
+class Discrete(Walk):
+    action_space = spaces.Discrete(3)
+
+
+class Unbounded(Walk):
+    action_space = spaces.Box(-np.inf, np.inf, (2,))
+
+
+class Image(Walk):
+    observation_space = spaces.Dict(
+        {
+            "observation": spaces.Box(0, 1, (8, 8)),
+            "achieved_goal": PLANE,
+            "desired_goal": PLANE,
+        }
+    )
+
+
+class GoesNaN(Walk):
+    def step(self, action):
+        observation, *rest = super().step(action)
+        self.steps = getattr(self, "steps", 0) + 1
+        if self.steps == 3:
+            observation["achieved_goal"] = np.array([np.nan, 0.0])
+        return observation, *rest
+
+
+for _class in Walk.__subclasses__() + [Walk]:
+    gym.register(f"{_class.__name__}-v0", _class, max_episode_steps=8)
+gym.register("Endless-v0", Walk)

@@ -1,0 +1,110 @@
+"""Environments of the user's own: what is taken, what is refused and how."""
+
+import numpy as np
+import pytest
+import torch
+
+from mrn.envs import TASKS, find_task, make_envs
+from mrn.errors import UserError
+from mrn.replay import Episodes
+from mrn.training.rollout import play
+
+HERE = "tests.envs.own_envs:"
+
+
+def test_a_goal_environment_becomes_a_task():
+    task = find_task(f"{HERE}Walk-v0")
+    shape = task.shape
+    assert (shape.state_dim, shape.goal_dim, shape.action_dim, shape.horizon) == (2, 2, 2, 8)
+    assert (shape.action_low, shape.action_high) == ((-1, 0), (1, 4))
+    goals = torch.tensor([[0.0, 0.0], [0.0, 0.0]])
+    assert task.reward(goals, torch.tensor([[0.1, 0.0], [1.0, 0.0]])).tolist() == [0, -1]
+
+
+def test_actions_reach_the_environment_in_its_own_units():
+    with make_envs(find_task(f"{HERE}Walk-v0").shape, 2) as envs:
+        before = envs.reset(0).state
+        after = envs.step(np.array([[-1.0, -1.0], [0.5, 1.0]])).observation.state
+    assert np.allclose(after - before, [[-1, 0], [0.5, 4]])
+
+
+def test_a_reward_for_single_rows_is_called_row_by_row():
+    task = find_task(f"{HERE}OneRowReward-v0")
+    assert task.reward.batched is False  # type: ignore[attr-defined]
+    assert find_task(f"{HERE}Walk-v0").reward.batched is True  # type: ignore[attr-defined]
+    rewards = task.reward(torch.zeros(3, 2), torch.tensor([[0.0, 0], [3, 0], [0.2, 0]]))
+    assert rewards.tolist() == [0, -1, 0]
+
+
+def test_the_library_pen_is_called_row_by_row():
+    """Its batched reward is wrong, which the check at the start finds out."""
+    task = find_task("HandManipulatePenRotate_BooleanTouchSensors-v1")
+    assert task.shape.state_dim == 153
+    assert task.reward.batched is False  # type: ignore[attr-defined]
+
+
+def test_the_papers_tasks_are_known_by_their_ids_too():
+    assert find_task("FetchPickAndPlace-v4") is TASKS["FetchPick"]
+
+
+def test_rewards_are_shifted():
+    task = find_task(f"{HERE}PaysOne-v0", reward_shift=-1)
+    assert task.reward(torch.zeros(1, 2), torch.zeros(1, 2)).tolist() == [0]
+
+
+def test_early_termination_is_recorded_and_nothing_after_it():
+    task = find_task(f"{HERE}EndsAtGoal-v0")
+    with make_envs(task.shape, 6) as envs:
+
+        def walk(observation):
+            way = (observation.goal - observation.achieved).clip([-1, 0], [1, 4])
+            return np.stack([way[:, 0], way[:, 1] / 2 - 1], axis=1)  # to [-1, 1]
+
+        episodes = play(envs, walk, Episodes.allocate(task.shape, 6), seed=2)
+    assert episodes.terminated.any()
+    assert not episodes.terminated.all()  # some goals lie below, where it cannot walk
+    for i in range(6):
+        end = episodes.length[i]
+        reached = np.linalg.norm(episodes.achieved[i, : end + 1] - episodes.goal[i, 0], axis=1) <= 0.5
+        if episodes.terminated[i]:
+            assert reached[1:].tolist() == [False] * (end - 1) + [True]
+            assert episodes.success[i, end - 1]
+        else:
+            assert end == 8
+        # One episode, one goal: nothing of the next one is within the length.
+        assert (episodes.goal[i, : end + 1] == episodes.goal[i, 0]).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Discrete-v0", "action space must be a bounded Box"),
+        ("Unbounded-v0", "action space must be a bounded Box"),
+        ("Image-v0", "'observation' must be a vector"),
+        ("PaysOne-v0", "rewards must lie in .-1, 0.*got 1; .*reward_shift"),
+        ("NoReward-v0", "has no compute_reward"),
+        ("Endless-v0", "register it with max_episode_steps"),
+    ],
+)
+def test_unfit_environments_are_refused(name, message):
+    with pytest.raises(UserError, match=message):
+        find_task(HERE + name)
+
+
+def test_names_that_nothing_goes_by():
+    with pytest.raises(UserError, match="CartPole-v1.*no goal environment"):
+        find_task("CartPole-v1")
+    with pytest.raises(UserError, match=r"unknown task 'FetchPusch'. Did you mean 'FetchPush'"):
+        find_task("FetchPusch")
+    with pytest.raises(UserError, match="cannot import.*no_such_module"):
+        find_task("no_such_module:Thing-v0")
+    with pytest.raises(UserError, match="'envpool' does not have"):
+        make_envs(find_task(f"{HERE}Walk-v0").shape, 1, "envpool")
+
+
+def test_a_nan_is_located():
+    with (
+        make_envs(find_task(f"{HERE}GoesNaN-v0").shape, 2) as envs,
+        pytest.raises(UserError, match=r"environment's achieved \(environment 0, step 3\)"),
+    ):
+        play(envs, lambda o: np.zeros((2, 2)), Episodes.allocate(envs.task, 2), seed=0)

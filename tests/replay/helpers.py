@@ -1,0 +1,45 @@
+"""Episodes whose every value says where it comes from."""
+
+import numpy as np
+import torch
+
+from mrn.envs import TaskShape
+from mrn.replay import Episodes, ReplayBuffer
+
+HORIZON = 10
+SHAPE = TaskShape("Counting", "Counting-v0", 2, 1, (-1.0,), (1.0,), HORIZON)
+CPU = torch.device("cpu")
+
+
+def episode_id(value: torch.Tensor) -> torch.Tensor:
+    return (value // 1000).long()
+
+
+def step_of(value: torch.Tensor) -> torch.Tensor:
+    return (value % 1000).long()
+
+
+def counting_episodes(first: int, lengths: list[int], terminated: list[bool] | None = None):
+    """Episode e at step t: state (1000 e + t, 0), achieved 1000 e + t, goal -e, action t / 100."""
+    episodes = Episodes.allocate(SHAPE, len(lengths))
+    for array in (episodes.state, episodes.achieved, episodes.goal, episodes.action):
+        array.fill(-777)  # rows beyond an episode's length must never be read
+    for i, length in enumerate(lengths):
+        stamp = 1000 * (first + i) + np.arange(length + 1)
+        episodes.state[i, : length + 1, 0] = stamp
+        episodes.achieved[i, : length + 1, 0] = stamp
+        episodes.goal[i, : length + 1, 0] = -(first + i)
+        episodes.action[i, :length, 0] = np.arange(length) / 100
+    episodes.length[:] = lengths
+    episodes.terminated[:] = terminated or [False] * len(lengths)
+    return episodes
+
+
+def filled(capacity: int, lengths: list[list[int]]) -> ReplayBuffer:
+    """A buffer after several additions."""
+    buffer = ReplayBuffer(SHAPE, capacity, CPU)
+    first = 0
+    for group in lengths:
+        buffer.add(counting_episodes(first, group))
+        first += len(group)
+    return buffer
