@@ -11,6 +11,7 @@ from mrn.replay import Episodes
 from mrn.training.agent import Agent
 from mrn.training.device import default_threads, torch_threads
 from mrn.training.rollout import Policy, play
+from mrn.training.seeding import derive_seed
 
 PARALLEL = 20
 """Environments side by side."""
@@ -49,7 +50,8 @@ def evaluate_agent(
         make_envs(agent.shape, count, engine, threads or default_threads()) as envs,
         torch_threads(1),
     ):
-        return evaluate(envs, agent.act, episodes, seed)
+        # Derived, because both engines seed environment i with seed + i: neighbours would overlap.
+        return evaluate(envs, agent.act, episodes, derive_seed(seed, "evaluation"))
 
 
 def evaluate(envs: GoalVectorEnv, policy: Policy, episodes: int, seed: int) -> Evaluation:

@@ -1,0 +1,45 @@
+"""The worked examples of the documentation, run as a reader would run them."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+import mrn
+from mrn.critics import CRITICS
+from mrn.critics.base import count_parameters
+from tests.training.helpers import metrics
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def run_examples(page: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict:
+    """Execute all Python blocks of a page, in order, in a folder of their own."""
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.S)
+    assert blocks
+    monkeypatch.chdir(folder)
+    names: dict = {"__name__": "example"}
+    exec("\n".join(blocks), names)
+    return names
+
+
+def test_your_own_environment_learns(tmp_path, monkeypatch):
+    names = run_examples("your-own-environment.md", tmp_path, monkeypatch)
+    assert names["agent"].shape.action_high == (0.2, 0.2)
+    success = [float(row["success"]) for row in metrics(tmp_path / "runs" / "pond")]
+    assert max(success) >= 0.8
+
+
+def test_your_own_critic(tmp_path, monkeypatch):
+    try:
+        names = run_examples("your-own-critic.md", tmp_path, monkeypatch)
+        monolithic = count_parameters(mrn.make_critic("monolithic", 25, 4, 3))
+        assert count_parameters(names["critic"]) == pytest.approx(monolithic, rel=0.03)
+        head = names["critic"].head
+        x, y, z = torch.randn(3, 500, 176)
+        assert (head(x, z) <= (head(x, y) + head(y, z)) * (1 + 1e-5)).all()
+        loaded = mrn.load(tmp_path / "runs" / "climb")
+        assert type(loaded.learner.critic.head) is names["Climb"]
+    finally:
+        CRITICS.pop("climb", None)

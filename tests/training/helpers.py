@@ -1,0 +1,36 @@
+"""A run that is real but small."""
+
+import csv
+from pathlib import Path
+
+import torch
+
+import mrn
+
+TINY = {
+    "epochs": 2,
+    "cycles": 2,
+    "episodes": 4,
+    "updates": 3,
+    "eval_episodes": 6,
+    "batch_size": 64,
+    "width": 16,
+    "capacity": 500,
+    "threads": 1,
+}
+
+
+def tiny_run(folder: Path, task: str = "FetchReach", **settings) -> mrn.Agent:
+    return mrn.train(task, run_dir=folder, progress=False, **(TINY | settings))
+
+
+def metrics(folder: Path, timings: bool = False) -> list[dict[str, str]]:
+    with open(folder / "metrics.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    hidden = () if timings else ("steps_per_second", "seconds")
+    return [{k: v for k, v in row.items() if not k.endswith(hidden)} for row in rows]
+
+
+def same_weights(one: mrn.Agent, other: mrn.Agent) -> bool:
+    ours, theirs = one.state_dict(), other.state_dict()
+    return ours.keys() == theirs.keys() and all(torch.equal(ours[k], theirs[k]) for k in ours)

@@ -1,0 +1,115 @@
+"""The agent as a user meets it: predict, save, load."""
+
+import json
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+
+import mrn
+from mrn.envs import TASKS, make_envs
+from mrn.envs.custom import make_env
+from tests.training.helpers import same_weights, tiny_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    return folder, tiny_run(folder)
+
+
+def test_predict_by_stable_baselines_convention(run):
+    _, agent = run
+    env = make_env("FetchReach-v4")
+    observation, _ = env.reset(seed=0)
+    action, state = agent.predict(observation, deterministic=True)
+    assert state is None
+    assert env.action_space.contains(action)
+    many = {k: np.stack([v] * 3) for k, v in observation.items()}
+    batch, _ = agent.predict(many, state=None, episode_start=np.ones(3))
+    assert batch.shape == (3, 4)
+    assert np.allclose(batch, action)
+    assert np.array_equal(action, agent.predict(observation)[0])
+    noisy = [agent.predict(observation, deterministic=False)[0] for _ in range(8)]
+    assert len({tuple(a) for a in noisy}) == 8
+
+
+def test_predict_is_the_normalised_actor(run):
+    _, agent = run
+    observation = {"observation": np.arange(10.0), "desired_goal": np.array([1.3, 0.7, 0.5])}
+    norm = agent.normalizer
+    state = (observation["observation"] - norm.state.mean.numpy()) * norm.state.scale.numpy()
+    goal = (observation["desired_goal"] - norm.goal.mean.numpy()) * norm.goal.scale.numpy()
+    inputs = torch.tensor(np.concatenate([state, goal]).clip(-5, 5), dtype=torch.float32)
+    expected = torch.tanh(agent.learner.actor.net(inputs)).detach().numpy()
+    assert np.allclose(agent.predict(observation)[0], expected, atol=1e-5)
+
+
+def test_actions_are_scaled_to_the_environments_bounds(tmp_path):
+    agent = tiny_run(tmp_path / "run", task="tests.envs.own_envs:Walk-v0", epochs=1)
+    with torch.no_grad():
+        agent.learner.actor.net[-1].bias.fill_(100.0)  # tanh = 1: the upper bound
+    observation = {"observation": np.zeros(2), "desired_goal": np.zeros(2)}
+    assert np.allclose(agent.predict(observation)[0], [1.0, 4.0])
+
+
+def test_a_wrong_observation_is_refused(run):
+    _, agent = run
+    with pytest.raises(mrn.UserError, match="FetchReach expects observations of 10"):
+        agent.predict({"observation": np.zeros(25), "desired_goal": np.zeros(3)})
+
+
+def test_load_gives_the_same_policy(run, tmp_path):
+    folder, agent = run
+    for source in (folder, folder / "latest.safetensors", str(folder)):
+        loaded = mrn.load(source)
+        assert same_weights(agent, loaded)
+        assert (loaded.config, loaded.shape) == (agent.config, agent.shape)
+    with make_envs(TASKS["FetchReach"].shape, 3) as envs:
+        observation = envs.reset(0)
+        assert np.array_equal(agent.act(observation), mrn.load(folder).act(observation))
+
+
+def test_missing_and_foreign_files_are_refused(run, tmp_path):
+    folder, _ = run
+    with pytest.raises(mrn.UserError, match="no run folder or weights file"):
+        mrn.load(tmp_path / "nowhere")
+    with pytest.raises(mrn.UserError, match=r"no latest\.safetensors"):
+        mrn.load(tmp_path)
+    with pytest.raises(mrn.UserError, match="unknown weights 'worst'"):
+        mrn.load(folder, "worst")
+    good = (folder / "latest.safetensors").read_bytes()
+    about = {"mrn": json.dumps({"config": {}, "task": {}})}
+    foreign = {
+        "empty": b"",
+        "truncated": good[: len(good) // 2],
+        "text": b"not a model" * 100,
+        "other model": safetensors.torch.save({"w": torch.zeros(2)}),
+        "empty settings": safetensors.torch.save({"w": torch.zeros(2)}, about),
+        "no object": safetensors.torch.save({"w": torch.zeros(2)}, {"mrn": "[1]"}),
+    }
+    for name, content in foreign.items():
+        path = tmp_path / f"{name}.safetensors"
+        path.write_bytes(content)
+        with pytest.raises(mrn.UserError, match=name):  # the message names the file
+            mrn.load(path)
+
+
+def test_metadata_with_wrong_types_is_refused(run, tmp_path):
+    folder, agent = run
+    about = {"config": agent.config.to_dict(), "task": vars(agent.shape)}
+    tensors = {k: v.clone() for k, v in agent.state_dict().items()}
+    for path, value in (
+        (("config", "seed"), "100"),
+        (("config", "learning"), []),
+        (("config", "surprise"), 1),
+        (("task", "state_dim"), -1),
+        (("task", "action_low"), ["a"]),
+    ):
+        changed = json.loads(json.dumps(about))
+        changed[path[0]][path[1]] = value
+        file = tmp_path / "changed.safetensors"
+        file.write_bytes(safetensors.torch.save(tensors, {"mrn": json.dumps(changed)}))
+        with pytest.raises(mrn.UserError, match=r"changed\.safetensors"):
+            mrn.load(file)
