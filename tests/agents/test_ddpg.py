@@ -91,7 +91,7 @@ def test_the_goal_side_is_computed_once_per_update():
     agent = learner()
     calls = []
     goal_side = agent.critic.goal_side
-    agent.critic.goal_side = lambda s, g: calls.append(1) or goal_side(s, g)  # type: ignore
+    agent.critic.goal_side = lambda s, g: calls.append(1) or goal_side(s, g)
     agent.update(random_batch())
     assert len(calls) == 1
 

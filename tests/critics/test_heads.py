@@ -1,6 +1,7 @@
 """Every head: the axioms it claims, values worked out by hand, gradients that stay finite."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -141,7 +142,7 @@ def test_max_mean_starts_at_sigmoid_of_minus_one():
 
 def test_deep_norm_by_hand():
     head = DeepNorm(inputs=1, hidden=1, width=1)
-    head.project = lambda x: x  # type: ignore[method-assign]
+    head.project = lambda x: x
     with torch.no_grad():
         head.u0.weight.fill_(2.0)
         head.u.weight.fill_(-1.0)
@@ -197,7 +198,7 @@ def test_iqe_union_by_hand():
 def brute_force_union(left: np.ndarray, right: np.ndarray) -> float:
     """Measure of the cells between all end points that some interval covers."""
     ends = np.unique(np.concatenate([left, right]))
-    cells = zip(ends[:-1], ends[1:], strict=True)
+    cells = pairwise(ends)
     return sum(b - a for a, b in cells if ((left <= a) & (b <= right)).any())
 
 

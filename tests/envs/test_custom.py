@@ -30,8 +30,8 @@ def test_actions_reach_the_environment_in_its_own_units():
 
 def test_a_reward_for_single_rows_is_called_row_by_row():
     task = find_task(f"{HERE}OneRowReward-v0")
-    assert task.reward.batched is False  # type: ignore[attr-defined]
-    assert find_task(f"{HERE}Walk-v0").reward.batched is True  # type: ignore[attr-defined]
+    assert task.reward.batched is False
+    assert find_task(f"{HERE}Walk-v0").reward.batched is True
     rewards = task.reward(torch.zeros(3, 2), torch.tensor([[0.0, 0], [3, 0], [0.2, 0]]))
     assert rewards.tolist() == [0, -1, 0]
 
@@ -40,7 +40,7 @@ def test_the_library_pen_is_called_row_by_row():
     """Its batched reward is wrong, which the check at the start finds out."""
     task = find_task("HandManipulatePenRotate_BooleanTouchSensors-v1")
     assert task.shape.state_dim == 153
-    assert task.reward.batched is False  # type: ignore[attr-defined]
+    assert task.reward.batched is False
 
 
 def test_the_papers_tasks_are_known_by_their_ids_too():
@@ -65,7 +65,9 @@ def test_early_termination_is_recorded_and_nothing_after_it():
     assert not episodes.terminated.all()  # some goals lie below, where it cannot walk
     for i in range(6):
         end = episodes.length[i]
-        reached = np.linalg.norm(episodes.achieved[i, : end + 1] - episodes.goal[i, 0], axis=1) <= 0.5
+        reached = (
+            np.linalg.norm(episodes.achieved[i, : end + 1] - episodes.goal[i, 0], axis=1) <= 0.5
+        )
         if episodes.terminated[i]:
             assert reached[1:].tolist() == [False] * (end - 1) + [True]
             assert episodes.success[i, end - 1]

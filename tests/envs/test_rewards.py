@@ -52,7 +52,7 @@ def test_rewards_equal_the_environments_row_by_row(task):
     close, targets = near(np.repeat(desired, 20, axis=0), rng), np.repeat(desired, 20, axis=0)
     achieved = np.concatenate([achieved, close, rng.permutation(achieved)])
     desired = np.concatenate([desired, targets, desired])
-    compute = env.unwrapped.compute_reward  # type: ignore[attr-defined]
+    compute = env.unwrapped.compute_reward
     expected = [compute(a.copy(), d.copy(), {}) for a, d in zip(achieved, desired, strict=True)]
     ours = TASKS[task].reward(torch.from_numpy(achieved), torch.from_numpy(desired))
     assert ours.tolist() == expected
@@ -66,10 +66,12 @@ def test_the_library_is_wrong_for_batches_of_pens_and_we_are_right():
     rng = np.random.default_rng(1)
     desired = np.repeat(real_goals(env, 3, 0)[1], 40, axis=0)
     spin = np.repeat(rng.uniform(-np.pi, np.pi, (len(desired), 1)) / 2, 4, axis=1)
-    about_z = np.concatenate([np.cos(spin[:, :1]), np.zeros_like(spin[:, :2]), np.sin(spin[:, :1])], 1)
+    about_z = np.concatenate(
+        [np.cos(spin[:, :1]), np.zeros_like(spin[:, :2]), np.sin(spin[:, :1])], 1
+    )
     achieved = desired.copy()  # the goal's own rotation, then a turn about the pen's axis
     achieved[:, 3:] = quaternion_product(desired[:, 3:], about_z)
-    compute = env.unwrapped.compute_reward  # type: ignore[attr-defined]
+    compute = env.unwrapped.compute_reward
     by_row = np.array([compute(a.copy(), d, {}) for a, d in zip(achieved, desired, strict=True)])
     batched = compute(achieved.copy(), desired, {})
     ours = TASKS["PenRotate"].reward(torch.from_numpy(achieved), torch.from_numpy(desired))

@@ -97,7 +97,7 @@ def test_missing_and_foreign_files_are_refused(run, tmp_path):
 
 
 def test_metadata_with_wrong_types_is_refused(run, tmp_path):
-    folder, agent = run
+    _, agent = run
     about = {"config": agent.config.to_dict(), "task": vars(agent.shape)}
     tensors = {k: v.clone() for k, v in agent.state_dict().items()}
     for path, value in (

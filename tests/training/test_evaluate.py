@@ -71,6 +71,6 @@ def test_success_is_taken_at_the_last_step():
             success = np.array([self.t == 7, self.t >= 20])
             return Step(self.seen, np.zeros(2, bool), last, success)
 
-    result = evaluate(Script(), idle, 4, seed=0)  # type: ignore[arg-type]
+    result = evaluate(Script(), idle, 4, seed=0)
     assert result == Evaluation(4, success=0.5, success_any=1.0, steps_to_success=13.5)
     assert result.standard_error == pytest.approx(0.25)

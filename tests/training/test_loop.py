@@ -113,7 +113,9 @@ def test_the_best_weights_are_those_of_the_best_epoch(tmp_path, monkeypatch):
 
     success = iter([0.2, 0.8, 0.8, 0.5])
     monkeypatch.setattr(
-        loop, "evaluate", lambda *_: Evaluation(6, next(success), success_any=1.0, steps_to_success=1)
+        loop,
+        "evaluate",
+        lambda *_: Evaluation(6, next(success), success_any=1.0, steps_to_success=1),
     )
     tiny_run(tmp_path / "run", epochs=4)
     upto_third = tiny_run(tmp_path / "short", epochs=3, eval_episodes=0)
@@ -184,4 +186,3 @@ def test_an_environment_of_ones_own(tmp_path, name):
     assert steps == agent.normalizer.state.count.item()
     full = 2 * 2 * 4 * 8
     assert steps < full if name == "EndsAtGoal-v0" else steps == full
-

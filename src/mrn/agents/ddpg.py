@@ -28,7 +28,7 @@ def actor_loss(q: Tensor, action: Tensor, penalty: float) -> Tensor:
 
 
 class DDPG(nn.Module):
-    """An actor, a critic, their targets and their optimisers."""
+    """An actor, a critic, their targets and their optimiser."""
 
     METRICS = ("critic_loss", "actor_loss", "mean_q")
 
@@ -39,23 +39,21 @@ class DDPG(nn.Module):
         self.actor, self.critic = Actor(dims, config.width), critic
         self.actor_target = copy.deepcopy(self.actor).requires_grad_(False)
         self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
-        self._learned: list[Tensor] = [*self.actor.parameters(), *self.critic.parameters()]
-        self._targets: list[Tensor] = [
-            *self.actor_target.parameters(),
-            *self.critic_target.parameters(),
-        ]
-        self.actor_optimizer = torch.optim.Adam(
-            self.actor.parameters(), lr=config.learning_rate, fused=True
-        )
-        self.critic_optimizer = torch.optim.Adam(
-            self.critic.parameters(), lr=config.learning_rate, fused=True
+        self._actor_weights: list[Tensor] = list(self.actor.parameters())
+        self._critic_weights: list[Tensor] = list(self.critic.parameters())
+        targets = [*self.actor_target.parameters(), *self.critic_target.parameters()]
+        self._target_weights: list[Tensor] = list(targets)
+        # One optimiser steps both networks in one fused call; Adam treats each weight by itself.
+        self.optimizer = torch.optim.Adam(
+            [{"params": self._actor_weights}, {"params": self._critic_weights}],
+            lr=config.learning_rate,
+            fused=True,
         )
 
     def update(self, batch: Batch) -> Tensor:
         """One step of both networks; returns `METRICS`, shape (3,), without waiting for them."""
         losses = self.compute_gradients(batch)
-        self.critic_optimizer.step()
-        self.actor_optimizer.step()
+        self.optimizer.step()
         return losses
 
     def compute_gradients(self, batch: Batch) -> Tensor:
@@ -72,17 +70,18 @@ class DDPG(nn.Module):
         policy_q = self.critic.score(state, policy_action, goal_side)
         policy_loss = actor_loss(policy_q, policy_action, self.config.action_penalty)
 
-        self.zero_grad()
+        self.optimizer.zero_grad()
         # `inputs` confines each backward pass to the gradients asked for: none of the critic's
         # weights for the actor's loss, and nothing of the goal side is walked through twice.
-        critic_loss.backward(inputs=list(self.critic.parameters()))
-        policy_loss.backward(inputs=list(self.actor.parameters()))
+        critic_loss.backward(inputs=self._critic_weights)
+        policy_loss.backward(inputs=self._actor_weights)
         return torch.stack([critic_loss, policy_loss, q.mean()]).detach()
 
     @torch.no_grad()
     def update_targets(self) -> None:
         """Move the targets towards the networks, keeping a share of them."""
-        torch._foreach_lerp_(self._targets, self._learned, 1 - self.config.target_keep)
+        learned = self._actor_weights + self._critic_weights
+        torch._foreach_lerp_(self._target_weights, learned, 1 - self.config.target_keep)
 
     @torch.no_grad()
     def act(self, state: Tensor, goal: Tensor) -> Tensor:

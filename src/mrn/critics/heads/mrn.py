@@ -48,7 +48,7 @@ class MRN(Head):
 
     def project(self, x: Tensor) -> tuple[Tensor, ...]:
         """(phi(x), h(x)), each of shape (B, embedding)."""
-        hidden = self.hidden(x).relu().chunk(len(self.parts), dim=-1)
+        hidden = self.hidden(x).relu_().chunk(len(self.parts), dim=-1)
         return tuple(output(part) for output, part in zip(self.outputs, hidden, strict=True))
 
     def distance(self, from_: tuple[Tensor, ...], to: tuple[Tensor, ...]) -> Tensor:
