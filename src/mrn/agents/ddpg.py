@@ -70,7 +70,8 @@ class DDPG(nn.Module):
         policy_q = self.critic.score(state, policy_action, goal_side)
         policy_loss = actor_loss(policy_q, policy_action, self.config.action_penalty)
 
-        self.optimizer.zero_grad()
+        for weight in self._actor_weights + self._critic_weights:
+            weight.grad = None
         # `inputs` confines each backward pass to the gradients asked for: none of the critic's
         # weights for the actor's loss, and nothing of the goal side is walked through twice.
         critic_loss.backward(inputs=self._critic_weights)
