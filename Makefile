@@ -13,7 +13,7 @@ setup: .venv/ready
 	touch $@
 
 train: setup
-	$(BIN)/mrn train FetchReach --epochs 2 --run-dir $(RUN)
+	$(BIN)/mrn train FetchReach --epochs 3 --cycles 25 --run-dir $(RUN)
 
 test: setup
 	$(BIN)/python -m pytest

@@ -6,15 +6,9 @@ import pytest
 from mrn.envs import TASKS, make_envs
 from mrn.replay import Episodes
 from mrn.training.evaluate import Evaluation, evaluate, first_success
+from tests.training.helpers import straight
 
 SHAPE = TASKS["FetchReach"].shape
-
-
-def straight(observation):
-    """Walk to the goal: a policy that solves FetchReach."""
-    action = np.zeros((len(observation.goal), 4))
-    action[:, :3] = (observation.goal - observation.achieved) * 10
-    return action.clip(-1, 1)
 
 
 def idle(observation):

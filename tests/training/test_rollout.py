@@ -1,0 +1,50 @@
+"""Playing episodes: every one begins at a reset and ends at its own end."""
+
+import numpy as np
+import pytest
+
+from mrn.envs import TASKS, make_envs
+from mrn.replay import Episodes
+from mrn.training.rollout import play
+from tests.training.helpers import straight
+
+SHAPE = TASKS["FetchReach"].shape
+
+
+def forwards(observation):
+    """Away from the start, always: the gripper never comes back to where an episode begins."""
+    return np.tile([1.0, 0.0, 0.0, 0.0], (len(observation.goal), 1))
+
+
+@pytest.mark.parametrize("engine", ["envpool", "gymnasium"])
+def test_no_dummy_transition_is_stored(engine):
+    """After an episode both engines hand out a reset in place of a step: it must not be in here."""
+    episodes = Episodes.allocate(SHAPE, 3)
+    rounds = []
+    with make_envs(SHAPE, 3, engine) as envs:
+        for seed in (1, None, None):
+            play(envs, forwards, episodes, seed)
+            assert (episodes.length == SHAPE.horizon).all()
+            assert not episodes.terminated.any()
+            rounds.append(Episodes(*(array.copy() for array in episodes)))
+    start = rounds[0].achieved[0, 0]
+    for played in rounds:
+        assert np.allclose(played.achieved[:, 0], start, atol=1e-3)  # begins at a reset
+        away = np.linalg.norm(played.achieved - start, axis=-1)  # (N, T + 1)
+        assert (away[:, 2:] > 0.01).all()  # and there is no other reset in it
+        steps = np.linalg.norm(np.diff(played.achieved, axis=1), axis=-1)
+        assert steps.max() < 0.05  # nor any jump
+        assert (played.goal == played.goal[:, :1]).all()
+        assert (played.action == np.float32([1, 0, 0, 0])).all()
+    goals = np.concatenate([played.goal[:, 0] for played in rounds])
+    assert len(np.unique(goals, axis=0)) == 9  # nine episodes, nine goals
+
+
+def test_success_belongs_to_the_state_after_the_action():
+    episodes = Episodes.allocate(SHAPE, 20)
+    with make_envs(SHAPE, 20) as envs:
+        play(envs, straight, episodes, seed=0)
+    distance = np.linalg.norm(episodes.achieved[:, 1:] - episodes.goal[:, 1:], axis=-1)
+    clear = np.abs(distance - 0.05) > 1e-5  # float32 cannot tell nearer than that
+    assert np.array_equal(episodes.success[clear], (distance < 0.05)[clear])
+    assert 0.5 < episodes.success.mean() < 1  # on the way at first, then there
