@@ -9,7 +9,7 @@ import torch
 import mrn
 from mrn.agents import DDPG
 from mrn.replay import ReplayBuffer
-from mrn.training import loop
+from mrn.training import loop, trainer
 from mrn.training.rundir import COLUMNS
 from tests.training.helpers import metrics, same_weights, tiny_run
 
@@ -48,7 +48,7 @@ def test_the_order_of_the_protocol(tmp_path, monkeypatch):
     """A cycle: episodes, one update of the statistics, updates, ONE update of the targets."""
     events = []
     for owner, name in (
-        (loop, "play"),
+        (trainer, "play"),
         (ReplayBuffer, "add"),
         (DDPG, "update"),
         (DDPG, "update_targets"),

@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from mrn.config import Config
 from mrn.critics import CRITICS
 from mrn.envs import find_task, make_envs
 from mrn.errors import look_up
-from mrn.replay import Episodes, Hindsight, ReplayBuffer
 from mrn.training.agent import Agent
 from mrn.training.device import default_threads, find_device, torch_threads
 from mrn.training.evaluate import evaluate
 from mrn.training.progress import TrainingProgress
-from mrn.training.rollout import play
 from mrn.training.rundir import COLUMNS, RunDir
-from mrn.training.seeding import derive_seed, make_generator
+from mrn.training.seeding import derive_seed
+from mrn.training.trainer import Trainer
 
 
 def run(config: Config, folder: Path, progress: bool = True) -> Agent:
@@ -34,13 +34,9 @@ def run(config: Config, folder: Path, progress: bool = True) -> Agent:
     shape, plan, seed = task.shape, config.schedule, config.seed
     epochs, threads = config.epochs or task.epochs, config.threads or default_threads()
 
-    agent = Agent(config, shape, device)
-    replay = ReplayBuffer(shape, config.memory.capacity, device, plan.episodes)
-    hindsight = Hindsight(config.memory.relabel, config.memory.relabel_probability, task.reward)
-    sampling = make_generator(seed, "replay", device)
-    episodes = Episodes.allocate(shape, plan.episodes)
+    trainer = Trainer(config, task, device)
+    agent = trainer.agent
     engine = (config.engine, threads, config.workers)
-    updates = env_steps = 0
     best = -1.0
     with (
         torch_threads(threads),
@@ -51,32 +47,24 @@ def run(config: Config, folder: Path, progress: bool = True) -> Agent:
     ):
         display.say(
             f"{shape.name}, {config.agent} with critic {config.critic}, seed {seed}, on {device}; "
-            f"replay {replay.nbytes / 2**20:,.0f} MiB; run folder {folder}"
+            f"replay {trainer.replay.nbytes / 2**20:,.0f} MiB; run folder {folder}"
         )
         for epoch in range(1, epochs + 1):
-            clock = Clock()
+            clock, steps_before = Clock(), trainer.env_steps
             losses = torch.zeros(len(agent.learner.METRICS), device=device)
-            steps_before = env_steps
             for cycle in range(plan.cycles):
                 # Seeded each epoch: its environments depend on seed and epoch, not on the past.
                 env_seed = derive_seed(seed, "environments", epoch) if cycle == 0 else None
-                with clock("rollout"), torch_threads(1):
-                    play(envs, agent.explore, episodes, env_seed)
+                with clock("rollout"):
+                    trainer.collect(envs, env_seed)
                 with clock("update"):
-                    new = int(episodes.length.sum())
-                    replay.add(episodes)
-                    agent.normalizer.update(hindsight.newest(replay, new, sampling))
-                    for _ in range(plan.updates):
-                        batch = hindsight.sample(replay, config.learning.batch_size, sampling)
-                        losses += agent.learner.update(agent.normalizer(batch))
-                    agent.learner.update_targets()
-                env_steps += new
-                updates += plan.updates
-                display.cycle(epoch, (env_steps - steps_before) / clock.total)
+                    trainer.learn(losses)
+                speed = (trainer.env_steps - steps_before) / clock.total
+                display.cycle(epoch, speed)
             row: dict[str, Any] = dict.fromkeys(COLUMNS)
-            row |= {"epoch": epoch, "env_steps": env_steps, "updates": updates}
+            row |= {"epoch": epoch, "env_steps": trainer.env_steps, "updates": trainer.updates}
             row |= _means(agent.learner.METRICS, losses, plan.cycles * plan.updates)
-            row["steps_per_second"] = round((env_steps - steps_before) / clock.total, 1)
+            row["steps_per_second"] = round(speed, 1)
             if plan.eval_episodes:
                 with clock("evaluation"), torch_threads(1):
                     test_seed = derive_seed(seed, "evaluation", epoch)
@@ -92,7 +80,7 @@ def run(config: Config, folder: Path, progress: bool = True) -> Agent:
     return agent
 
 
-def _means(names: tuple[str, ...], sums: torch.Tensor, updates: int) -> dict[str, float]:
+def _means(names: tuple[str, ...], sums: Tensor, updates: int) -> dict[str, float]:
     """Means over an epoch's updates, read from the device once."""
     return dict(zip(names, (sums / max(updates, 1)).tolist(), strict=True))
 
