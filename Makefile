@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN ?= runs/first-$(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: setup train test test-slow check format clean
+.PHONY: setup train test test-slow bench check format clean
 
 setup: .venv/ready
 
@@ -20,6 +20,10 @@ test: setup
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow
+
+bench: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	$(BIN)/python -m benchmarks
 
 check: setup
 	$(BIN)/ruff format --check .

@@ -1,0 +1,85 @@
+"""Whole cycles of training on FetchPush: ours, and Stable-Baselines3's DDPG with hindsight."""
+
+import contextlib
+
+import numpy as np
+import torch
+
+from benchmarks.measure import take_turns
+from benchmarks.setting import make_trainer
+from mrn.envs import TASKS, make_envs
+from mrn.envs.custom import make_env
+
+CYCLES = 5
+STEPS, UPDATES = 1000, 40
+
+
+def measure(threads: int) -> dict[str, object]:
+    """20 episodes of 50 steps, then 40 updates of 1024, in turns."""
+    shape = TASKS["FetchPush"].shape
+    ours = {critic: make_trainer("FetchPush", critic) for critic in ("mrn", "monolithic")}
+    sums = torch.zeros(3)
+    with (
+        make_envs(shape, 20, "envpool", threads) as envs,
+        contextlib.closing(peer_envs()) as sb3_envs,
+    ):
+        envs.reset(seed=0)
+        sb3 = make_peer(sb3_envs)
+
+        def cycle(critic: str) -> None:
+            ours[critic].collect(envs)
+            ours[critic].learn(sums)
+
+        def sb3_cycle() -> None:
+            sb3.learn(STEPS, reset_num_timesteps=False)
+
+        sb3_cycle()  # fills the replay, so that the cycles to come have updates
+        before = sb3._n_updates
+        times = take_turns(
+            {
+                "mrn": lambda: cycle("mrn"),
+                "monolithic": lambda: cycle("monolithic"),
+                "sb3": sb3_cycle,
+            },
+            repeats=CYCLES,
+        )
+        assert sb3._n_updates - before == UPDATES * (CYCLES + 1)
+    seconds = {f"{name}_seconds": timing.median for name, timing in times.items()}
+    spread = {f"{name}_spread": [timing.low, timing.high] for name, timing in times.items()}
+    sb3_time = times["sb3"].median
+    return {
+        **seconds,
+        **spread,
+        "mrn_over_sb3": sb3_time / times["mrn"].median,
+        "monolithic_over_sb3": sb3_time / times["monolithic"].median,
+    }
+
+
+def peer_envs():
+    """20 environments in processes of their own, which is Stable-Baselines3's faster way."""
+    from stable_baselines3.common.vec_env import SubprocVecEnv
+
+    return SubprocVecEnv([lambda: make_env("FetchPush-v4")] * 20, start_method="fork")
+
+
+def make_peer(envs):
+    """Stable-Baselines3 set up for the same steps, updates, batch and networks."""
+    from stable_baselines3 import DDPG, HerReplayBuffer
+    from stable_baselines3.common.noise import NormalActionNoise
+
+    return DDPG(
+        "MultiInputPolicy",
+        envs,
+        replay_buffer_class=HerReplayBuffer,
+        replay_buffer_kwargs={"n_sampled_goal": 4, "goal_selection_strategy": "future"},
+        policy_kwargs={"net_arch": [256, 256, 256]},
+        batch_size=1024,
+        gamma=0.98,
+        tau=0.1,
+        train_freq=(STEPS // 20, "step"),
+        gradient_steps=UPDATES,
+        learning_starts=STEPS,
+        action_noise=NormalActionNoise(np.zeros(4), np.full(4, 0.2)),
+        device="cpu",
+        seed=0,
+    )

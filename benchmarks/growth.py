@@ -1,0 +1,80 @@
+"""What must not grow: update time with the replay; and what may: with batch and environments."""
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.collection import compare
+from benchmarks.measure import take_turns
+from benchmarks.setting import fill, make_trainer, one_update
+
+MEMORY = """
+from benchmarks.setting import *
+from mrn.envs import make_envs
+trainer = make_trainer({task!r})
+fill(trainer, 1_000_000)
+with make_envs(trainer.agent.shape, 20, "envpool", 2) as envs:
+    envs.reset(seed=0)
+    trainer.collect(envs)
+    trainer.learn(torch.zeros(3))
+from pathlib import Path
+# Not getrusage: its peak begins with that of the process that started this one.
+status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+print(int(status["VmHWM"].split()[0]) / 2**20)
+"""
+
+
+def measure() -> dict[str, object]:
+    """FetchPush with MRN."""
+    trainers = {}
+    for count in (10_000, 100_000, 1_000_000):
+        trainers[count] = make_trainer("FetchPush")
+        fill(trainers[count], count)
+    times = take_turns(
+        {str(n): lambda trainer=t: one_update(trainer) for n, t in trainers.items()}, 9, calls=8
+    )
+    stored = {count: timing.median * 1e3 for count, timing in times.items()}
+    return {
+        "update_ms_by_stored": stored,
+        "update_1e6_over_1e4": stored["1000000"] / stored["10000"],
+        "update_ms_by_batch": by_batch(),
+        "steps_per_second_by_envs": {
+            n: compare("FetchPush", 2, False, n)["ours"] for n in (4, 16, 64)
+        },
+        "peak_gib": {task: peak_memory(task) for task in ("FetchPush", "BlockRotateZ")},
+        "ready_seconds": ready_seconds(),
+    }
+
+
+def by_batch() -> dict[str, float]:
+    """Milliseconds per update as the batch grows."""
+    candidates = {}
+    for size in (256, 1024, 4096, 8192):
+        trainer = make_trainer("FetchPush", batch_size=size, capacity=100_000)
+        fill(trainer, 100_000)
+        candidates[str(size)] = lambda trainer=trainer: one_update(trainer)
+    times = take_turns(candidates, repeats=5, calls=2)
+    return {size: timing.median * 1e3 for size, timing in times.items()}
+
+
+def peak_memory(task: str) -> float:
+    """GiB of a process that holds 1e6 transitions and trains a cycle."""
+    script = [sys.executable, "-c", MEMORY.format(task=task)]
+    return float(subprocess.run(script, check=True, capture_output=True, text=True).stdout)
+
+
+def ready_seconds() -> float:
+    """From the command to the end of a first, single episode."""
+    mrn = str(Path(sys.executable).with_name("mrn"))
+    with tempfile.TemporaryDirectory() as folder:
+        options = [f"--{name}=1" for name in ("epochs", "cycles", "episodes")]
+        options += ["--updates=0", "--eval-episodes=0"]
+        started = time.perf_counter()
+        subprocess.run(
+            [mrn, "train", "FetchPush", *options, "--run-dir", f"{folder}/run"],
+            check=True,
+            capture_output=True,
+        )
+        return time.perf_counter() - started

@@ -1,0 +1,45 @@
+"""What the benchmarks have in common: trainers with a filled replay."""
+
+import numpy as np
+import torch
+
+from mrn.config import Config
+from mrn.envs import TASKS
+from mrn.replay import Episodes
+from mrn.training.trainer import Trainer
+
+CPU = torch.device("cpu")
+CYCLE_EPISODES = 20
+
+
+def make_trainer(task: str, critic: str = "mrn", **settings: object) -> Trainer:
+    """A trainer by the paper's protocol, on the CPU."""
+    config = Config.of(task, critic=critic, device="cpu", **settings)
+    return Trainer(config, TASKS[task], CPU)
+
+
+def fill(trainer: Trainer, transitions: int) -> None:
+    """Store random episodes until the replay holds so many transitions."""
+    rng = np.random.default_rng(0)
+    shape = trainer.agent.shape
+    episodes = Episodes.allocate(shape, CYCLE_EPISODES)
+    for array in (episodes.state, episodes.achieved, episodes.goal, episodes.action):
+        array[:] = rng.normal(size=array.shape)
+    np.clip(episodes.action, -1, 1, out=episodes.action)
+    episodes.length.fill(shape.horizon)
+    while len(trainer.replay) < transitions:
+        trainer.replay.add(episodes)
+    newest = trainer.hindsight.newest(trainer.replay, 1000, trainer.sampling)
+    trainer.agent.normalizer.update(newest)
+
+
+def one_update(trainer: Trainer) -> None:
+    """Sample, relabel, normalise, update: what the training loop does 40 times a cycle."""
+    trainer.agent.learner.update(one_batch(trainer))
+
+
+def one_batch(trainer: Trainer):
+    """Sample, relabel and normalise alone."""
+    size = trainer.config.learning.batch_size
+    batch = trainer.hindsight.sample(trainer.replay, size, trainer.sampling)
+    return trainer.agent.normalizer(batch)
