@@ -133,8 +133,17 @@ def test_a_taken_folder_is_left_alone(tmp_path):
     assert [path.name for path in folder.iterdir()] == ["precious.txt"]
 
 
+SHIFTED = {"reward_shift": -1.0}  # the paper's tasks pay -1 and 0 already
+
+
 def test_mistakes_leave_no_folder_behind(tmp_path):
-    for settings in ({"critic": "mrm"}, {"engine": "x"}, {"device": "tpu"}, {"capacity": 10}):
+    for settings in (
+        {"critic": "mrm"},
+        {"engine": "x"},
+        {"device": "tpu"},
+        {"capacity": 10},
+        SHIFTED,
+    ):
         with pytest.raises(mrn.UserError):
             tiny_run(tmp_path / "run", **settings)
     assert not (tmp_path / "run").exists()

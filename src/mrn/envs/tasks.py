@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from mrn.config import Checked
 from mrn.envs.rewards import FetchReward, HandReward, Reward
+from mrn.errors import UserError
 
 DEFAULT_EPOCHS = 50
 """Epochs for an environment of the user's own."""
@@ -28,6 +31,11 @@ class TaskShape(Checked):
     def action_dim(self) -> int:
         """Length of the action vector."""
         return len(self.action_low)
+
+    def to_bounds(self, action: np.ndarray) -> np.ndarray:
+        """Actions in [-1, 1] in the environment's own units."""
+        low, high = np.asarray(self.action_low), np.asarray(self.action_high)
+        return ((low + high) / 2 + (high - low) / 2 * action).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,8 @@ def find_task(name: str, reward_shift: float = 0.0) -> Task:
     """
     for task in TASKS.values():
         if name in (task.shape.name, task.shape.env_id):
+            if reward_shift:
+                raise UserError(f"reward_shift is for environments of your own, not for {name}")
             return task
     from mrn.envs.custom import task_of  # Gymnasium is only needed for a user's own environment
 

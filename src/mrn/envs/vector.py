@@ -31,13 +31,11 @@ class Step(NamedTuple):
 
 
 class GoalVectorEnv(ABC):
-    """N goal environments; actions are scaled to [-1, 1], the environment's own bounds are here."""
+    """N goal environments, which take actions in [-1, 1] whatever their own bounds are."""
 
     def __init__(self, task: TaskShape, num_envs: int) -> None:
-        """Remember the task's action bounds."""
+        """Say what the environments are, and how many."""
         self.task, self.num_envs = task, num_envs
-        low, high = np.asarray(task.action_low), np.asarray(task.action_high)
-        self._centre, self._half_width = (low + high) / 2, (high - low) / 2
 
     @abstractmethod
     def reset(self, seed: int | None = None) -> Observation:
@@ -45,7 +43,7 @@ class GoalVectorEnv(ABC):
 
     def step(self, action: np.ndarray) -> Step:
         """Take one action of shape (N, action), in [-1, 1], in each environment."""
-        return self._step((self._centre + self._half_width * action).astype(np.float32))
+        return self._step(self.task.to_bounds(action))
 
     @abstractmethod
     def _step(self, action: np.ndarray) -> Step:

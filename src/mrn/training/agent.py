@@ -19,6 +19,9 @@ from mrn.replay import Normalizer
 from mrn.training.rundir import write_atomically
 from mrn.training.seeding import make_generator, seeded_weights
 
+_DAMAGE = (safetensors.SafetensorError, KeyError, TypeError, ValueError, RuntimeError, OSError)
+"""What reading a damaged or foreign file can raise."""
+
 
 class Agent:
     """What `mrn.train` and `mrn.load` return: a learner with its normaliser."""
@@ -71,10 +74,8 @@ class Agent:
             )
         states, goals = (np.atleast_2d(array) for array in arrays)
         policy = self.act if deterministic else self.explore
-        action = policy(Observation(states, goals, goals))
-        low, high = (np.asarray(x) for x in (self.shape.action_low, self.shape.action_high))
-        scaled = ((low + high) / 2 + (high - low) / 2 * action).astype(np.float32)
-        return scaled if arrays[0].ndim > 1 else scaled[0], None
+        action = self.shape.to_bounds(policy(Observation(states, goals, goals)))
+        return action if arrays[0].ndim > 1 else action[0], None
 
     def _inputs(self, observation: Observation) -> tuple[Tensor, Tensor]:
         state, goal = (
@@ -118,9 +119,7 @@ class Agent:
                 )
         except FileNotFoundError:
             raise UserError(f"there is no file {path}") from None
-        except (safetensors.SafetensorError, KeyError, TypeError, RuntimeError, OSError) as error:
-            raise UserError(f"{path} is not a policy saved by mrn: {error}") from None
-        except json.JSONDecodeError as error:
+        except _DAMAGE as error:
             raise UserError(f"{path} is not a policy saved by mrn: {error}") from None
         return agent
 
