@@ -33,8 +33,8 @@ class MRN(Head):
     """d(x, y) = sqrt(mean_i (phi_i(x) - phi_i(y))^2) + max_j relu(h_j(x) - h_j(y)).
 
     Liu et al. 2023, "Metric residual networks for sample efficient goal-conditioned
-    reinforcement learning". A quasipseudometric by construction. phi and h have a hidden layer
-    each; the two layers are one wide product here, which is the same function and faster.
+    reinforcement learning" (https://arxiv.org/abs/2208.08133). A quasipseudometric by
+    construction. phi and h have a hidden layer each, computed here as one product.
     """
 
     is_quasimetric: ClassVar[bool] = True
