@@ -19,8 +19,7 @@ def measure() -> dict[str, object]:
 def compare(task: str, threads: int, with_gymnasium: bool, num_envs: int = CYCLE_EPISODES):
     """Steps per second of each, and our share of bare EnvPool's."""
     shape = TASKS[task].shape
-    # Uniform actions (the policy runs all the same), so that both simulate the same kind of motion:
-    # a gripper pressed to the table by an untrained policy is slower to simulate.
+    # Uniform actions (policy and noise run all the same), so that both simulate the same motion.
     trainer = make_trainer(task, episodes=num_envs, capacity=100_000, random_actions=1.0)
     with (
         make_envs(shape, num_envs, "envpool", threads) as ours,

@@ -56,7 +56,7 @@ def measure(threads: int) -> dict[str, object]:
 
 
 def peer_envs():
-    """20 environments in processes of their own, which is Stable-Baselines3's faster way."""
+    """20 environments in processes of their own, so that the peer uses all cores too."""
     from stable_baselines3.common.vec_env import SubprocVecEnv
 
     return SubprocVecEnv([lambda: make_env("FetchPush-v4")] * 20, start_method="fork")

@@ -1,5 +1,6 @@
 """The settings of a run. The defaults are the paper's protocol (Sec. 5)."""
 
+import math
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -44,12 +45,19 @@ class Checked:
         for item in fields(self):  # type: ignore[arg-type]
             value = getattr(self, item.name)
             _check_type(item.name, value, hints[item.name])
-            low, high = _RANGES.get(item.name, (None, None))
-            # `not (a <= b)` rather than `a > b`, so that NaN is refused too.
-            if value is not None and low is not None and not (low <= value):
-                raise UserError(f"{item.name} must be at least {low:g}, got {value!r}")
-            if value is not None and high is not None and not (value <= high):
-                raise UserError(f"{item.name} must be at most {high:g}, got {value!r}")
+            if isinstance(value, int | float):
+                check_range(item.name, value)
+
+
+def check_range(name: str, value: float) -> None:
+    """Refuse a number that the setting of that name does not accept."""
+    low, high = _RANGES.get(name, (None, None))
+    if not math.isfinite(value):
+        raise UserError(f"{name} must be a finite number, got {value!r}")
+    if low is not None and value < low:
+        raise UserError(f"{name} must be at least {low:g}, got {value!r}")
+    if high is not None and value > high:
+        raise UserError(f"{name} must be at most {high:g}, got {value!r}")
 
 
 @dataclass(frozen=True)

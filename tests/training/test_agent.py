@@ -10,6 +10,7 @@ import torch
 import mrn
 from mrn.envs import TASKS, make_envs
 from mrn.envs.custom import make_env
+from mrn.training.evaluate import evaluate_agent
 from tests.training.helpers import same_weights, tiny_run
 
 
@@ -94,6 +95,13 @@ def test_missing_and_foreign_files_are_refused(run, tmp_path):
         path.write_bytes(content)
         with pytest.raises(mrn.UserError, match=name):  # the message names the file
             mrn.load(path)
+
+
+@pytest.mark.parametrize("wrong", [{"episodes": 0}, {"seed": -1}, {"threads": 0}])
+def test_an_evaluation_out_of_range_is_refused(run, wrong):
+    _, agent = run
+    with pytest.raises(mrn.UserError, match=f"{next(iter(wrong))} must be at least"):
+        evaluate_agent(agent, **({"episodes": 2, "seed": 0} | wrong))
 
 
 def test_metadata_with_wrong_types_is_refused(run, tmp_path):

@@ -154,7 +154,8 @@ def test_mistakes_leave_no_folder_behind(tmp_path):
     [
         ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
         ({"discount": 1.0}, "discount must be at most 1"),
-        ({"discount": float("nan")}, "discount must be"),
+        ({"discount": float("nan")}, "discount must be a finite number"),
+        ({"learning_rate": float("inf")}, "learning_rate must be a finite number"),
         ({"relabel_probability": 1.5}, "relabel_probability must be at most 1"),
         ({"relabel": "past"}, "unknown relabel 'past'.*future"),
         ({"epochs": "many"}, "epochs must be of type"),

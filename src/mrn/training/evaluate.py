@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mrn.config import check_range
 from mrn.envs import GoalVectorEnv, make_envs
-from mrn.errors import UserError
 from mrn.replay import Episodes
 from mrn.training.agent import Agent
 from mrn.training.device import default_threads, torch_threads
@@ -41,13 +41,14 @@ def evaluate_agent(
     """Evaluate a policy on an engine, whatever engine trained it.
 
     Raises:
-        UserError: There is no such engine, or it does not have the policy's task.
+        UserError: A number is out of range, there is no such engine, or it does not have the
+            policy's task.
     """
-    if episodes < 1:
-        raise UserError(f"episodes must be at least 1, got {episodes}")
-    count = min(episodes, PARALLEL)
+    threads = default_threads() if threads is None else threads
+    for name, value in (("episodes", episodes), ("seed", seed), ("threads", threads)):
+        check_range(name, value)
     with (
-        make_envs(agent.shape, count, engine, threads or default_threads()) as envs,
+        make_envs(agent.shape, min(episodes, PARALLEL), engine, threads) as envs,
         torch_threads(1),
     ):
         # Derived, because both engines seed environment i with seed + i: neighbours would overlap.

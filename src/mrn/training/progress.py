@@ -13,7 +13,7 @@ class TrainingProgress:
 
     def __init__(self, title: str, epochs: int, cycles: int, shown: bool) -> None:
         """Prepare the display; `shown` False makes it silent."""
-        self.epochs, self.shown = epochs, shown
+        self.epochs = epochs
         self.console = Console(file=sys.stdout, highlight=False, quiet=not shown)
         self.started = time.perf_counter()
         self.bar = Progress(
