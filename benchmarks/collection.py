@@ -1,10 +1,14 @@
 """Environment steps per second: our rollout, bare EnvPool, one Gymnasium-Robotics process."""
 
+import contextlib
+from typing import Any
+
+import envpool
 import numpy as np
 
 from benchmarks.measure import take_turns
 from benchmarks.setting import CYCLE_EPISODES, make_trainer
-from mrn.envs import TASKS, GoalVectorEnv, make_envs
+from mrn.envs import TASKS, make_envs
 
 
 def measure() -> dict[str, object]:
@@ -23,14 +27,15 @@ def compare(task: str, threads: int, with_gymnasium: bool, num_envs: int = CYCLE
     trainer = make_trainer(task, episodes=num_envs, capacity=100_000, random_actions=1.0)
     with (
         make_envs(shape, num_envs, "envpool", threads) as ours,
-        make_envs(shape, num_envs, "envpool", threads) as bare,
+        contextlib.closing(bare_pool(shape.env_id, num_envs, threads)) as bare,
     ):
-        ours.reset(seed=0), bare.reset(seed=0)
+        ours.reset(seed=0)
         size = (shape.horizon, num_envs, shape.action_dim)
         random = np.random.default_rng(0).uniform(-1, 1, size)
+        own_units = shape.to_bounds(random)
         candidates = {
             "ours": lambda: trainer.collect(ours),
-            "envpool": lambda: step_through(bare, random),
+            "envpool": lambda: step_through(bare, own_units),
         }
         times = take_turns(candidates, repeats=5)
     steps = num_envs * shape.horizon
@@ -45,7 +50,12 @@ def compare(task: str, threads: int, with_gymnasium: bool, num_envs: int = CYCLE
     return result
 
 
-def step_through(envs: GoalVectorEnv, actions: np.ndarray) -> None:
+def bare_pool(env_id: str, num_envs: int, threads: int) -> Any:
+    """EnvPool as it comes."""
+    return envpool.make_gymnasium(env_id, num_envs=num_envs, num_threads=threads, seed=0)
+
+
+def step_through(envs: Any, actions: np.ndarray) -> None:
     """One episode everywhere, with actions of shape (T, N, action)."""
     envs.reset()
     for action in actions:

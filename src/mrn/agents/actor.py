@@ -12,6 +12,7 @@ class Actor(nn.Module):
     def __init__(self, dims: Dims, width: int) -> None:
         """Build three hidden layers of the given width."""
         super().__init__()
+        self.action_dim = dims.action
         self.net = mlp([dims.state + dims.goal, width, width, width, dims.action])
 
     def forward(self, state: Tensor, goal: Tensor) -> Tensor:

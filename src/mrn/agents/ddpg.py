@@ -5,12 +5,14 @@ With the changes that are usual for goals: rewards of -1 until the goal bound th
 """
 
 import copy
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mrn.agents.actor import Actor
+from mrn.agents.adam import Adam
 from mrn.batch import Batch
 from mrn.config import Learning
 from mrn.critics import Critic, Dims
@@ -27,6 +29,13 @@ def actor_loss(q: Tensor, action: Tensor, penalty: float) -> Tensor:
     return penalty * action.square().mean() - q.mean()
 
 
+class Noise(NamedTuple):
+    """Exploring actions are keep x policy's action + offset, clipped; keep is 0 or 1."""
+
+    keep: Tensor  # (..., 1)
+    offset: Tensor  # (..., action)
+
+
 class DDPG(nn.Module):
     """An actor, a critic, their targets and their optimiser."""
 
@@ -36,19 +45,18 @@ class DDPG(nn.Module):
         """Build the actor and the targets; both targets start as copies."""
         super().__init__()
         self.config = config
-        self.actor, self.critic = Actor(dims, config.width), critic
+        device = next(critic.parameters()).device
+        self.actor, self.critic = Actor(dims, config.width).to(device), critic
         self.actor_target = copy.deepcopy(self.actor).requires_grad_(False)
         self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
         self._actor_weights: list[Tensor] = list(self.actor.parameters())
-        self._critic_weights: list[Tensor] = list(self.critic.parameters())
-        targets = [*self.actor_target.parameters(), *self.critic_target.parameters()]
-        self._target_weights: list[Tensor] = list(targets)
-        # One optimiser steps both networks in one fused call; Adam treats each weight by itself.
-        self.optimizer = torch.optim.Adam(
-            [{"params": self._actor_weights}, {"params": self._critic_weights}],
-            lr=config.learning_rate,
-            fused=True,
-        )
+        self._learned: list[Tensor] = [*self._actor_weights, *self.critic.parameters()]
+        self._targets: list[Tensor] = [
+            *self.actor_target.parameters(),
+            *self.critic_target.parameters(),
+        ]
+        # One optimiser steps both networks; Adam treats each weight by itself.
+        self.optimizer = Adam(self._learned, config.learning_rate)
 
     def update(self, batch: Batch) -> Tensor:
         """One step of both networks; returns `METRICS`, shape (3,), without waiting for them."""
@@ -63,39 +71,41 @@ class DDPG(nn.Module):
             next_action = self.actor_target(batch.next_state, goal)
             next_q = self.critic_target(batch.next_state, next_action, goal)
             target = bellman_target(batch.reward, batch.terminated, next_q, self.config.discount)
+        self.optimizer.zero_grad()
         goal_side = self.critic.goal_side(state, goal)  # shared by both losses
         q = self.critic.score(state, action, goal_side)
         critic_loss = F.mse_loss(q, target)
+        critic_loss.backward()
+
         policy_action = self.actor(state, goal)
         policy_q = self.critic.score(state, policy_action, goal_side)
         policy_loss = actor_loss(policy_q, policy_action, self.config.action_penalty)
-
-        for weight in self._actor_weights + self._critic_weights:
-            weight.grad = None
-        # `inputs` confines each backward pass to the gradients asked for: none of the critic's
-        # weights for the actor's loss, and nothing of the goal side is walked through twice.
-        critic_loss.backward(inputs=self._critic_weights)
+        # `inputs` confines the pass to the actor: the critic's weights get no gradient from it,
+        # and the goal side is not walked through again.
         policy_loss.backward(inputs=self._actor_weights)
         return torch.stack([critic_loss, policy_loss, q.mean()]).detach()
 
     @torch.no_grad()
     def update_targets(self) -> None:
         """Move the targets towards the networks, keeping a share of them."""
-        learned = self._actor_weights + self._critic_weights
-        torch._foreach_lerp_(self._target_weights, learned, 1 - self.config.target_keep)
+        torch._foreach_lerp_(self._targets, self._learned, 1 - self.config.target_keep)
 
     @torch.no_grad()
     def act(self, state: Tensor, goal: Tensor) -> Tensor:
         """The policy's actions."""
         return self.actor(state, goal)
 
+    def draw_noise(self, *shape: int, generator: torch.Generator) -> Noise:
+        """What `explore` needs, for a block of steps at once: Gaussian, or now and then uniform."""
+        actions = (*shape, self.actor.action_dim)
+        gaussian = torch.randn(actions, generator=generator, device=generator.device)
+        uniform = torch.rand(actions, generator=generator, device=generator.device) * 2 - 1
+        dice = torch.rand((*shape, 1), generator=generator, device=generator.device)
+        random = dice < self.config.random_actions  # (..., 1)
+        keep = (~random).to(gaussian.dtype)
+        return Noise(keep, torch.where(random, uniform, self.config.noise * gaussian))
+
     @torch.no_grad()
-    def explore(self, state: Tensor, goal: Tensor, generator: torch.Generator) -> Tensor:
-        """The policy's actions with Gaussian noise, and now and then a uniform one instead."""
-        action = self.actor(state, goal)
-        noise = torch.empty_like(action).normal_(0, self.config.noise, generator=generator)
-        uniform = torch.empty_like(action).uniform_(-1, 1, generator=generator)
-        dice = torch.empty_like(action[:, :1]).uniform_(0, 1, generator=generator)  # (B, 1)
-        return torch.where(
-            dice < self.config.random_actions, uniform, (action + noise).clamp(-1, 1)
-        )
+    def explore(self, state: Tensor, goal: Tensor, noise: Noise) -> Tensor:
+        """The policy's actions with noise."""
+        return torch.addcmul(noise.offset, self.actor(state, goal), noise.keep).clamp_(-1, 1)

@@ -68,7 +68,9 @@ class EnvPoolEnv(GoalVectorEnv):
     def __init__(self, task: TaskShape, num_envs: int, threads: int) -> None:
         """Environments are created by the first reset: EnvPool takes its seed at creation only."""
         super().__init__(task, num_envs)
-        self.threads = threads
+        # Two workers for each core: one that the system wakes late, after the policy's turn,
+        # leaves no core idle. For a single core one is enough.
+        self.workers = min(num_envs, 1 if threads == 1 else 2 * threads)
         self.pool: Any = None
 
     def reset(self, seed: int | None = None) -> Observation:
@@ -80,7 +82,7 @@ class EnvPoolEnv(GoalVectorEnv):
             self.pool = envpool.make_gymnasium(
                 self.task.env_id,
                 num_envs=self.num_envs,
-                num_threads=min(self.threads, self.num_envs),
+                num_threads=self.workers,
                 seed=seed % 2**31,
             )
         return _observation(self.pool.reset()[0])

@@ -118,15 +118,17 @@ class ReplayBuffer:
 
     def draw(self, uniform: Tensor) -> Tensor:
         """Rows of stored transitions, each as likely as the others, from numbers in [0, 1)."""
-        return self.row_of(self.first + (uniform * len(self)).long())
+        return self.row_of(self.first % self.rows + (uniform * len(self)).int())
 
     def newest(self, count: int) -> Tensor:
         """Rows of the last `count` transitions stored."""
-        return self.row_of(torch.arange(self.last - count, self.last, device=self.state.device))
+        start = (self.last - count) % self.rows
+        numbers = torch.arange(count, dtype=torch.int32, device=self.state.device)
+        return self.row_of(start + numbers)
 
-    def row_of(self, transition: Tensor) -> Tensor:
-        """Rows of transitions given by their number, counted from ever."""
-        return self.transitions[transition % self.rows].long()
+    def row_of(self, place: Tensor) -> Tensor:
+        """Rows of transitions by their place in the ring of transitions, or beyond its end."""
+        return self.transitions.index_select(0, place % self.rows)
 
     @staticmethod
     def _write(table: Tensor, rows: np.ndarray, values: np.ndarray) -> None:

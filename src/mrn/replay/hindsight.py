@@ -47,22 +47,26 @@ class Hindsight:
         next_row = (row + 1) % buffer.rows
         achieved_row = (row + self._offset(buffer, row, uniform[0])) % buffer.rows
         relabelled = (uniform[1] < self.probability).unsqueeze(-1)  # (B, 1)
-        goal = torch.where(relabelled, buffer.achieved[achieved_row], buffer.goal[row])
+        achieved, goal = (
+            buffer.achieved.index_select(0, achieved_row),
+            buffer.goal.index_select(0, row),
+        )
+        goal = torch.where(relabelled, achieved, goal)
         return Batch(
-            state=buffer.state[row],
-            action=buffer.action[row],
+            state=buffer.state.index_select(0, row),
+            action=buffer.action.index_select(0, row),
             goal=goal,
-            next_state=buffer.state[next_row],
-            reward=self.reward(buffer.achieved[next_row], goal),
-            terminated=buffer.terminated[row],
+            next_state=buffer.state.index_select(0, next_row),
+            reward=self.reward(buffer.achieved.index_select(0, next_row), goal),
+            terminated=buffer.terminated.index_select(0, row),
         )
 
     def _offset(self, buffer: ReplayBuffer, row: Tensor, uniform: Tensor) -> Tensor:
         """Rows from a transition to the one whose achieved goal it may get."""
-        until_end = buffer.until_end[row]
+        until_end = buffer.until_end.index_select(0, row)
         if self.relabel == "final":
             return until_end
         if self.relabel == "future":
-            return 1 + (uniform * until_end).long()
-        since_start = buffer.since_start[row]
-        return 1 + (uniform * (since_start + until_end)).long() - since_start
+            return 1 + (uniform * until_end).int()
+        since_start = buffer.since_start.index_select(0, row)
+        return 1 + (uniform * (since_start + until_end)).int() - since_start

@@ -47,8 +47,8 @@ class RunningNorm(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """Values standardised and clipped."""
-        values = values.clamp(-RAW_LIMIT, RAW_LIMIT)
-        return ((values - self.shift) * self.scale).clamp(-LIMIT, LIMIT)
+        values = values.clamp(-RAW_LIMIT, RAW_LIMIT)  # a copy, which the rest works in
+        return values.sub_(self.shift).mul_(self.scale).clamp_(-LIMIT, LIMIT)
 
 
 class Normalizer(nn.Module):

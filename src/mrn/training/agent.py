@@ -1,6 +1,7 @@
 """A policy with all it needs to act: networks, normaliser, and the shape of its task."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,18 +35,23 @@ class Agent:
         with seeded_weights(config.seed):
             critic = make_critic(config.critic, *sizes, width=config.learning.width)
             self.learner = learner_class(Dims(*sizes), critic.to(device), config.learning)
-        self.normalizer = Normalizer(shape)
-        for module in (self.learner, self.normalizer):
-            module.to(device)
+        self.normalizer = Normalizer(shape).to(device)
         self.generator = make_generator(config.seed, "exploration", device)
 
     def act(self, observation: Observation) -> np.ndarray:
         """The policy's actions for N environments, in [-1, 1], shape (N, action)."""
         return self.learner.act(*self._inputs(observation)).cpu().numpy()
 
-    def explore(self, observation: Observation) -> np.ndarray:
-        """The same, as training explores."""
-        return self.learner.explore(*self._inputs(observation), self.generator).cpu().numpy()
+    def explorer(self, steps: int, num_envs: int) -> Callable[[Observation], np.ndarray]:
+        """The same as training explores, for so many steps, whose noise is drawn at once."""
+        noise = self.learner.draw_noise(steps, num_envs, generator=self.generator)
+        moments = map(type(noise), *noise)
+
+        def explore(observation: Observation) -> np.ndarray:
+            inputs = self._inputs(observation)
+            return self.learner.explore(*inputs, next(moments)).cpu().numpy()
+
+        return explore
 
     def predict(
         self,
@@ -73,7 +79,7 @@ class Agent:
                 f"{sizes[1]} values, got shapes {arrays[0].shape} and {arrays[1].shape}"
             )
         states, goals = (np.atleast_2d(array) for array in arrays)
-        policy = self.act if deterministic else self.explore
+        policy = self.act if deterministic else self.explorer(1, len(states))
         action = self.shape.to_bounds(policy(Observation(states, goals, goals)))
         return action if arrays[0].ndim > 1 else action[0], None
 

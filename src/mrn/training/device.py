@@ -1,5 +1,7 @@
 """Where tensors live and how many threads work on them."""
 
+import ctypes
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,3 +42,18 @@ def torch_threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def settle_memory() -> None:
+    """Prepare this process for many updates, each of which needs the memory of the one before.
+
+    Left alone, glibc hands the tens of megabytes that an update frees back to the system, and
+    every page of them is mapped and cleared anew in the next; and Python's collector walks
+    through all that was imported, again and again.
+    """
+    libc = ctypes.CDLL(None) if os.name == "posix" else None
+    if hasattr(libc, "mallopt"):
+        trim_threshold, mmap_threshold = -1, -3  # from malloc.h
+        libc.mallopt(trim_threshold, 2**31 - 1)
+        libc.mallopt(mmap_threshold, 32 * 2**20)  # the most it takes
+    gc.freeze()

@@ -7,7 +7,7 @@ from mrn.config import Config
 from mrn.envs import GoalVectorEnv, Task
 from mrn.replay import Episodes, Hindsight, ReplayBuffer
 from mrn.training.agent import Agent
-from mrn.training.device import torch_threads
+from mrn.training.device import settle_memory, torch_threads
 from mrn.training.rollout import play
 from mrn.training.seeding import make_generator
 
@@ -24,11 +24,13 @@ class Trainer:
         self.hindsight = Hindsight(memory.relabel, memory.relabel_probability, task.reward)
         self.sampling = make_generator(config.seed, "replay", device)
         self.env_steps = self.updates = 0
+        settle_memory()
 
     def collect(self, envs: GoalVectorEnv, seed: int | None = None) -> None:
         """Play one episode in each environment, exploring; store them and learn their scale."""
         with torch_threads(1):
-            play(envs, self.agent.explore, self.episodes, seed)
+            policy = self.agent.explorer(envs.task.horizon, envs.num_envs)
+            play(envs, policy, self.episodes, seed)
             steps = int(self.episodes.length.sum())
             self.replay.add(self.episodes)
             self.agent.normalizer.update(self.hindsight.newest(self.replay, steps, self.sampling))

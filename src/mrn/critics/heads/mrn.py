@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from mrn.critics.base import safe_norm
+from mrn.critics.base import Linear, safe_norm
 from mrn.critics.heads.base import Head
 
 EMBEDDING = 16
@@ -43,8 +43,8 @@ class MRN(Head):
     def __init__(self, inputs: int, hidden: int, embedding: int = EMBEDDING) -> None:
         """Build a projection inputs - hidden - embedding for each part."""
         super().__init__()
-        self.hidden = nn.Linear(inputs, len(self.parts) * hidden)
-        self.outputs = nn.ModuleList(nn.Linear(hidden, embedding) for _ in self.parts)
+        self.hidden = Linear(inputs, len(self.parts) * hidden)
+        self.outputs = nn.ModuleList(Linear(hidden, embedding) for _ in self.parts)
 
     def project(self, x: Tensor) -> tuple[Tensor, ...]:
         """(phi(x), h(x)), each of shape (B, embedding)."""
