@@ -23,7 +23,7 @@ test-slow: setup
 
 bench: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
-	$(BIN)/python -m benchmarks
+	$(BIN)/mrn bench
 
 check: setup
 	$(BIN)/ruff format --check .

@@ -1,6 +1,6 @@
 """Milliseconds per update of each critic, against its floor, and the share of sampling."""
 
-from benchmarks.floor import bare_products
+from benchmarks.floor import bare_products, record
 from benchmarks.measure import take_turns
 from benchmarks.setting import fill, make_trainer, one_batch, one_update
 from mrn.critics import CRITICS
@@ -14,11 +14,12 @@ def measure() -> dict[str, object]:
         fill(trainer, 100_000)
         for _ in range(3):
             one_update(trainer)
+        made_of = record(lambda trainer=trainer: one_update(trainer))
         times = take_turns(
             {
                 "update": lambda trainer=trainer: one_update(trainer),
                 "sampling": lambda trainer=trainer: one_batch(trainer),
-                "floor": bare_products(lambda trainer=trainer: one_update(trainer)),
+                "floor": bare_products(made_of),
             },
             repeats=9,
             calls=8,
@@ -29,6 +30,7 @@ def measure() -> dict[str, object]:
             "floor_ms": floor * 1e3,
             "over_floor": update / floor,
             "sampling_share": times["sampling"].median / update,
+            "operations": made_of.operations,
         }
     return {
         "critics": critics,

@@ -1,5 +1,7 @@
 """The `mrn` command: parses, calls, prints."""
 
+import importlib.util
+import runpy
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -91,6 +93,17 @@ def critics() -> None:
     _print(table)
 
 
+def bench() -> None:
+    """Measure speed beside Stable-Baselines3, bare EnvPool and bare matrix products (5 minutes)."""
+    root = Path(__file__).parents[2]
+    if not (root / "benchmarks" / "__main__.py").exists():
+        raise UserError("the benchmarks are part of the repository: run `make bench` in a clone")
+    if importlib.util.find_spec("stable_baselines3") is None:
+        raise UserError("the peer is missing: pip install 'mrn[bench]'")
+    sys.path.insert(0, str(root))
+    runpy.run_module("benchmarks", run_name="__main__")
+
+
 def _print(table: Table) -> None:
     # Into a pipe or a file, rows are never folded.
     Console(width=None if sys.stdout.isatty() else 200).print(table)
@@ -100,7 +113,7 @@ def main() -> None:
     """Run the command; a user's mistake is one message and exit code 2."""
     try:
         tyro.extras.subcommand_cli_from_dict(
-            {"train": train, "eval": evaluate, "tasks": tasks, "critics": critics},
+            {"train": train, "eval": evaluate, "tasks": tasks, "critics": critics, "bench": bench},
             prog="mrn",
             description="Goal-conditioned reinforcement learning with metric critics.",
             config=(tyro.conf.PositionalRequiredArgs, tyro.conf.OmitArgPrefixes),

@@ -68,9 +68,7 @@ class EnvPoolEnv(GoalVectorEnv):
     def __init__(self, task: TaskShape, num_envs: int, threads: int) -> None:
         """Environments are created by the first reset: EnvPool takes its seed at creation only."""
         super().__init__(task, num_envs)
-        # Two workers for each core: one that the system wakes late, after the policy's turn,
-        # leaves no core idle. For a single core one is enough.
-        self.workers = min(num_envs, 1 if threads == 1 else 2 * threads)
+        self.threads = min(threads, num_envs)
         self.pool: Any = None
 
     def reset(self, seed: int | None = None) -> Observation:
@@ -82,7 +80,7 @@ class EnvPoolEnv(GoalVectorEnv):
             self.pool = envpool.make_gymnasium(
                 self.task.env_id,
                 num_envs=self.num_envs,
-                num_threads=self.workers,
+                num_threads=self.threads,
                 seed=seed % 2**31,
             )
         return _observation(self.pool.reset()[0])

@@ -5,6 +5,7 @@ import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -51,7 +52,7 @@ def settle_memory() -> None:
     every page of them is mapped and cleared anew in the next; and Python's collector walks
     through all that was imported, again and again.
     """
-    libc = ctypes.CDLL(None) if os.name == "posix" else None
+    libc: Any = ctypes.CDLL(None) if os.name == "posix" else None
     if hasattr(libc, "mallopt"):
         trim_threshold, mmap_threshold = -1, -3  # from malloc.h
         libc.mallopt(trim_threshold, 2**31 - 1)

@@ -1,0 +1,63 @@
+"""Where the time of one cycle goes, in shares of the whole: FetchPush with MRN."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from benchmarks.setting import make_trainer
+from mrn.envs import make_envs
+
+CYCLES = 5
+
+
+def measure(threads: int) -> dict[str, float]:
+    """Shares of the parts, which add up to 1; what no part covers is `rest`."""
+    trainer = make_trainer("FetchPush")
+    learner, sums = trainer.agent.learner, torch.zeros(3)
+    seconds: dict[str, float] = defaultdict(float)
+
+    def count(owner: Any, method: str, part: str) -> None:
+        """Add the time of a method's calls to a part."""
+        setattr(owner, method, _timed(getattr(owner, method), part, seconds))
+
+    with make_envs(trainer.agent.shape, 20, "envpool", threads) as envs:
+        envs.reset(seed=0)
+        for _ in range(2):
+            trainer.collect(envs)
+            trainer.learn(sums)
+        count(envs, "reset", "physics")
+        count(envs, "step", "physics")
+        count(trainer.agent, "explorer", "policy")
+        explorer = trainer.agent.explorer
+        trainer.agent.explorer = lambda *a: _timed(explorer(*a), "policy", seconds)  # type: ignore
+        count(trainer.replay, "add", "storing")
+        count(trainer.agent.normalizer, "update", "storing")
+        count(learner.actor_target, "forward", "targets")
+        count(learner.critic_target, "forward", "targets")
+        count(learner, "compute_gradients", "gradients")
+        count(learner.optimizer, "step", "optimiser")
+        count(learner, "update_targets", "optimiser")
+        sample = _timed(trainer.hindsight.sample, "sampling", seconds)
+        object.__setattr__(trainer.hindsight, "sample", sample)  # a frozen dataclass
+        count(trainer.agent.normalizer, "forward", "sampling")
+        started = time.perf_counter()
+        for _ in range(CYCLES):
+            trainer.collect(envs)
+            trainer.learn(sums)
+        whole = time.perf_counter() - started
+    seconds["gradients"] -= seconds["targets"]  # which are computed inside
+    shares = {part: value / whole for part, value in seconds.items()}
+    return shares | {"rest": 1 - sum(shares.values())}
+
+
+def _timed(call: Callable[..., Any], part: str, seconds: dict[str, float]) -> Callable[..., Any]:
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        started = time.perf_counter()
+        result = call(*args, **kwargs)
+        seconds[part] += time.perf_counter() - started
+        return result
+
+    return timed

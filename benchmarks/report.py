@@ -1,0 +1,117 @@
+"""The measured figures as tables: in the terminal, and as Markdown for docs/performance.md."""
+
+from collections.abc import Iterator
+from functools import reduce
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as RichTable
+
+Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
+"""Heads of the columns, and rows."""
+
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+
+# (what, where in the results, at least or at most, the figure asked for)
+TARGETS = (
+    ("whole cycle with mrn, times Stable-Baselines3's speed", "end_to_end.mrn_over_sb3", ">=", 2.0),
+    ("collection, share of bare EnvPool, 2 threads", "collection.share_of_envpool", ">=", 0.90),
+    ("update over its matrix products, mrn", "update.mrn_over_floor", "<=", 1.35),
+    ("update over its matrix products, monolithic", "update.monolithic_over_floor", "<=", 1.35),
+    ("share of sampling in an update", "update.sampling_share", "<=", 0.12),
+    ("update with 1e6 transitions stored over 1e4", "growth.update_1e6_over_1e4", "<=", 1.10),
+    ("peak memory, FetchPush, GiB", "growth.peak_gib.FetchPush", "<=", 1.5),
+    ("peak memory, BlockRotateZ, GiB", "growth.peak_gib.BlockRotateZ", "<=", 2.5),
+    ("seconds from the command to the end of a first episode", "growth.ready_seconds", "<=", 5.0),
+)  # fmt: skip
+
+
+def tables(results: dict[str, Any]) -> Iterator[Table]:
+    """All that was measured, the figures asked for first."""
+    targets = []
+    for what, where, direction, asked in TARGETS:
+        value = reduce(lambda part, key: part[key], where.split("."), results)
+        met = value >= asked if direction == ">=" else value <= asked
+        targets.append((what, f"{value:.2f}", f"{direction} {asked:g}", "yes" if met else "no"))
+    yield ("what", "measured", "asked for", "met"), targets
+
+    whole = results["end_to_end"]
+    names = {"mrn": "mrn", "monolithic": "monolithic", "sb3": "Stable-Baselines3"}
+    yield (
+        ("a cycle: 1,000 steps, 40 updates", "seconds", "middle half", "times as fast"),
+        [
+            (
+                title,
+                f"{whole[name + '_seconds']:.2f}",
+                "{:.2f} - {:.2f}".format(*whole[name + "_spread"]),
+                f"{whole['sb3_seconds'] / whole[name + '_seconds']:.2f}",
+            )
+            for name, title in names.items()
+        ],
+    )
+
+    yield (
+        ("share of a cycle with mrn", "per cent"),
+        [(part, f"{share:.1%}") for part, share in results["cycle"].items()],
+    )
+
+    rows = []
+    for task in ("FetchPush", "BlockRotateZ"):
+        for threads in (1, 2):
+            row = results["collection"][task][f"threads_{threads}"]
+            gymnasium = f"{row['gymnasium']:,.0f}" if "gymnasium" in row else ""
+            speeds = (f"{row['ours']:,.0f}", f"{row['envpool']:,.0f}", gymnasium)
+            rows.append((f"{task}, {threads}", *speeds, f"{row['share_of_envpool']:.2f}"))
+    heads = ("steps per second; threads", "mrn", "bare EnvPool", "one Gymnasium process", "share")
+    yield heads, rows
+
+    yield (
+        ("critic", "update, ms", "its products, ms", "over", "sampling", "operations"),
+        [
+            (
+                name,
+                f"{row['update_ms']:.1f}",
+                f"{row['floor_ms']:.1f}",
+                f"{row['over_floor']:.2f}",
+                f"{row['sampling_share']:.1%}",
+                str(row["operations"]),
+            )
+            for name, row in results["update"]["critics"].items()
+        ],
+    )
+
+    growth = results["growth"]
+    yield ("transitions stored", "update, ms"), _pairs(growth["update_ms_by_stored"])
+    yield ("batch", "update, ms"), _pairs(growth["update_ms_by_batch"])
+    yield ("environments", "steps per second"), _pairs(growth["steps_per_second_by_envs"])
+
+
+def _pairs(values: dict[str, float]) -> list[tuple[str, ...]]:
+    return [(f"{int(key):,}", f"{value:,.1f}") for key, value in values.items()]
+
+
+def show(results: dict[str, Any]) -> None:
+    """Print every table."""
+    console = Console()
+    for heads, rows in tables(results):
+        table = RichTable(*heads)
+        for row in rows:
+            table.add_row(*row)
+        console.print(table)
+
+
+def with_tables(page: str, results: dict[str, Any]) -> str:
+    """A Markdown page whose part between the marks is replaced by every table."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    written = [machine(results["machine"])]
+    for heads, rows in tables(results):
+        lines = [heads, ("---",) * len(heads), *rows]
+        written.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+    return before + BEGIN + "\n" + "\n\n".join(written) + "\n" + END + after
+
+
+def machine(about: dict[str, Any]) -> str:
+    """What it ran on, in a sentence."""
+    libraries = [f"{name} {about[name]}" for name in ("torch", "envpool", "mujoco", "python")]
+    return f"On {about['cores']} cores of {about['cpu']}, with {', '.join(libraries)}:"

@@ -1,0 +1,90 @@
+"""The benchmark measures what it says, and the page shows what it measured."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.floor import bare_products, record
+from benchmarks.measure import take_turns
+from benchmarks.report import TARGETS, tables, with_tables
+from benchmarks.setting import fill, make_trainer, one_update
+
+ROOT = Path(__file__).parents[1]
+RESULTS = json.loads((ROOT / "benchmarks" / "results" / "latest.json").read_text())
+
+
+def test_candidates_take_turns_and_the_first_turn_does_not_count(monkeypatch):
+    now, log = [0.0], []
+    durations = {"a": iter([100, 1, 2, 9]), "b": iter([50, 4, 4, 4])}
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+
+    def candidate(name):
+        def call():
+            log.append(name)
+            now[0] += next(durations[name])
+
+        return call
+
+    times = take_turns({name: candidate(name) for name in "ab"}, repeats=3)
+    assert log == list("abababab")
+    assert times["a"] == (2, 1.5, 5.5)  # median and quartiles of 1, 2, 9
+    assert times["b"] == (4, 4, 4)
+
+
+def test_the_floor_is_made_of_the_updates_products():
+    """All products of the monolithic update, by hand: B x (sum of in x out) for each pass."""
+    batch, width = 64, 32
+    trainer = make_trainer(
+        "FetchPush", "monolithic", batch_size=batch, width=width, capacity=10_000
+    )
+    fill(trainer, 10_000)
+    made_of = record(lambda: one_update(trainer))
+    work = sum(a.shape[0] * a.shape[1] * b.shape[1] for a, b in made_of.factors)
+    hidden = 2 * width * width
+    critic, actor = 32 * width + hidden + width, 28 * width + hidden + 4 * width
+    forward = 2 * actor + 3 * critic  # targets, both losses
+    weights = critic + actor  # gradients of the weights
+    # Gradients of the inputs of layers: not of the first, but where the action enters it.
+    inputs = (hidden + width) + (hidden + 4 * width) + critic
+    assert work == batch * (forward + weights + inputs)
+    products = bare_products(made_of)
+    assert record(products).operations == len(made_of.factors) < made_of.operations
+
+
+def test_filling_stores_what_was_asked_for():
+    trainer = make_trainer("FetchPush", capacity=10_000, width=16)
+    fill(trainer, 5_000)
+    assert len(trainer.replay) == 5_000
+    assert not torch.equal(trainer.agent.normalizer.state.scale, torch.ones(25))
+
+
+@pytest.mark.parametrize(("what", "where", "direction", "asked"), TARGETS)
+def test_every_target_is_measured_and_judged(what, where, direction, asked):
+    value = RESULTS
+    for key in where.split("."):
+        value = value[key]
+    (_, rows), *_ = tables(RESULTS)
+    met = value >= asked if direction == ">=" else value <= asked
+    assert (what, f"{value:.2f}", f"{direction} {asked:g}", "yes" if met else "no") in rows
+
+
+def test_the_page_shows_the_latest_results():
+    page = (ROOT / "docs" / "performance.md").read_text()
+    assert with_tables(page, RESULTS) == page
+    assert {"cores", "cpu", "torch", "envpool", "mujoco"} <= RESULTS["machine"].keys()
+
+
+def test_shares_of_a_cycle_add_up():
+    assert sum(RESULTS["cycle"].values()) == pytest.approx(1)
+    assert all(share >= 0 for share in RESULTS["cycle"].values())
+
+
+def test_heavy_packages_are_imported_only_where_used():
+    code = "import sys, mrn.cli, mrn.training.loop; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"envpool", "gymnasium", "mujoco", "tensorboard", "torch._dynamo", "scipy"}
+    assert not heavy & set(run.stdout.split())
