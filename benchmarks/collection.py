@@ -29,12 +29,16 @@ def compare(task: str, threads: int, with_gymnasium: bool, num_envs: int = CYCLE
         make_envs(shape, num_envs, "envpool", threads) as ours,
         contextlib.closing(bare_pool(shape.env_id, num_envs, threads)) as bare,
     ):
-        ours.reset(seed=0)
         size = (shape.horizon, num_envs, shape.action_dim)
         random = np.random.default_rng(0).uniform(-1, 1, size)
         own_units = shape.to_bounds(random)
+
+        def collect() -> None:
+            trainer.collect(ours)
+            trainer.cycle += 1  # or the next would begin the same episodes again
+
         candidates = {
-            "ours": lambda: trainer.collect(ours),
+            "ours": collect,
             "envpool": lambda: step_through(bare, own_units),
         }
         times = take_turns(candidates, repeats=5)

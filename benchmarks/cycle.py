@@ -5,8 +5,6 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from benchmarks.setting import make_trainer
 from mrn.envs import make_envs
 
@@ -16,7 +14,7 @@ CYCLES = 5
 def measure(threads: int) -> dict[str, float]:
     """Shares of the parts, which add up to 1; what no part covers is `rest`."""
     trainer = make_trainer("FetchPush")
-    learner, sums = trainer.agent.learner, torch.zeros(3)
+    learner = trainer.agent.learner
     seconds: dict[str, float] = defaultdict(float)
 
     def count(owner: Any, method: str, part: str) -> None:
@@ -24,10 +22,9 @@ def measure(threads: int) -> dict[str, float]:
         setattr(owner, method, _timed(getattr(owner, method), part, seconds))
 
     with make_envs(trainer.agent.shape, 20, "envpool", threads) as envs:
-        envs.reset(seed=0)
         for _ in range(2):
             trainer.collect(envs)
-            trainer.learn(sums)
+            trainer.learn()
         count(envs, "reset", "physics")
         count(envs, "step", "physics")
         count(trainer.agent, "explorer", "policy")
@@ -46,7 +43,7 @@ def measure(threads: int) -> dict[str, float]:
         started = time.perf_counter()
         for _ in range(CYCLES):
             trainer.collect(envs)
-            trainer.learn(sums)
+            trainer.learn()
         whole = time.perf_counter() - started
     seconds["gradients"] -= seconds["targets"]  # which are computed inside
     shares = {part: value / whole for part, value in seconds.items()}

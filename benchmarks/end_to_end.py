@@ -3,7 +3,6 @@
 import contextlib
 
 import numpy as np
-import torch
 
 from benchmarks.measure import take_turns
 from benchmarks.setting import make_trainer
@@ -17,18 +16,19 @@ STEPS, UPDATES = 1000, 40
 def measure(threads: int) -> dict[str, object]:
     """20 episodes of 50 steps, then 40 updates of 1024, in turns."""
     shape = TASKS["FetchPush"].shape
-    ours = {critic: make_trainer("FetchPush", critic) for critic in ("mrn", "monolithic")}
-    sums = torch.zeros(3)
+    critics = ("mrn", "monolithic")
+    ours = {critic: make_trainer("FetchPush", critic) for critic in critics}
     with (
-        make_envs(shape, 20, "envpool", threads) as envs,
+        make_envs(shape, 20, "envpool", threads) as mrn_envs,
+        make_envs(shape, 20, "envpool", threads) as monolithic_envs,
         contextlib.closing(peer_envs()) as sb3_envs,
     ):
-        envs.reset(seed=0)
+        envs = dict(zip(critics, (mrn_envs, monolithic_envs), strict=True))
         sb3 = make_peer(sb3_envs)
 
         def cycle(critic: str) -> None:
-            ours[critic].collect(envs)
-            ours[critic].learn(sums)
+            ours[critic].collect(envs[critic])
+            ours[critic].learn()
 
         def sb3_cycle() -> None:
             sb3.learn(STEPS, reset_num_timesteps=False)

@@ -34,7 +34,7 @@ def test_train_then_evaluate(tmp_path):
     before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
     again = mrn("train", "FetchReach", *SMALL, "--seed", "7", cwd=tmp_path)
     assert again.returncode == 2
-    assert "exists already" in again.stderr
+    assert f"mrn resume {folder.relative_to(tmp_path)}" in again.stderr
     assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
 
 
@@ -86,7 +86,7 @@ def test_a_terminal_gets_a_progress_bar(tmp_path):
         (["train", "FetchReach", "--no-such-option"], "no-such-option"),
         (["train", "CartPole-v1"], "is no goal environment"),
         (["train", "tests.envs.own_envs:Unbounded-v0"], "must be a bounded Box"),
-        (["train", "tests.envs.own_envs:GoesNaN-v0", *SMALL], "not a finite number"),
+        (["resume", "no/such/run"], "is no run folder"),
         (["train", "FetchReach", "--run-dir", "/proc/no/run"], "cannot make the run folder"),
         (["eval", "no/such/run"], "no run folder or weights file"),
     ],

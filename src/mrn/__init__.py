@@ -15,7 +15,12 @@ __all__ = ["Agent", "Config", "Evaluation", "UserError", "load", "make_critic", 
 
 
 def train(
-    task: str, *, run_dir: str | Path | None = None, progress: bool = True, **settings: Any
+    task: str,
+    *,
+    run_dir: str | Path | None = None,
+    progress: bool = True,
+    resume: bool = False,
+    **settings: Any,
 ) -> Agent:
     """Train an agent by the paper's protocol.
 
@@ -23,6 +28,7 @@ def train(
         task: One of the paper's tasks, or the Gymnasium id of a goal environment.
         run_dir: The run's folder; by default `runs/TASK/AGENT-CRITIC/seed-SEED`.
         progress: Whether to show a progress bar (plain lines where there is no terminal).
+        resume: Go on with the run in that folder, if there is one, as if it had never stopped.
         **settings: Any field of `mrn.Config` or of its groups, for example
             `critic="mrn", epochs=10, seed=100, batch_size=512`.
 
@@ -34,7 +40,8 @@ def train(
             folder holds something already.
     """
     config = Config.of(task, **settings)
-    return run(config, Path("runs") / config.folder if run_dir is None else Path(run_dir), progress)
+    folder = Path("runs") / config.folder if run_dir is None else Path(run_dir)
+    return run(config, folder, progress, resume)
 
 
 def load(run: str | Path, weights: str = "latest", device: str = "auto") -> Agent:

@@ -1,7 +1,9 @@
 """The `mrn` command: parses, calls, prints."""
 
+import dataclasses
 import importlib.util
 import runpy
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -14,13 +16,12 @@ from rich.table import Table
 from mrn.config import Config
 from mrn.errors import UserError
 
-EXIT_USER_ERROR = 2
-
 
 def train(
     config: Config,
     run_dir: Path | None = None,
     runs: Path = Path("runs"),
+    resume: bool = False,
 ) -> None:
     """Train an agent on a task, by the paper's protocol unless told otherwise.
 
@@ -28,11 +29,41 @@ def train(
         config: The settings.
         run_dir: The run's folder. By default RUNS/TASK/AGENT-CRITIC/seed-SEED.
         runs: The folder of all runs.
+        resume: Go on with the run in that folder, if there is one.
     """
+    _run(config, run_dir or runs / config.folder, resume)
+
+
+def resume(
+    run: Annotated[Path, tyro.conf.arg(metavar="RUN")],
+    epochs: int | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+) -> None:
+    """Go on with an interrupted run, as if it had never stopped, or train a finished one longer.
+
+    Args:
+        run: The run's folder.
+        epochs: Epochs in all; by default as it was started.
+        device: `cpu`, `cuda`, `cuda:N`, or `auto`; by default as it was started.
+        threads: CPU threads; by default as it was started.
+    """
+    from mrn.training.rundir import read_settings
+
+    config = read_settings(run)
+    changed = dataclasses.replace(
+        config,
+        epochs=epochs or config.epochs,
+        device=device or config.device,
+        threads=threads or config.threads,
+    )
+    _run(changed, run, True)
+
+
+def _run(config: Config, folder: Path, resume: bool) -> None:
     from mrn.training.loop import run
 
-    folder = run_dir or runs / config.folder
-    run(config, folder)
+    run(config, folder, resume=resume)
     print(f"Done. Metrics and weights are in {folder}. Evaluate with: mrn eval {folder}")
 
 
@@ -113,11 +144,21 @@ def main() -> None:
     """Run the command; a user's mistake is one message and exit code 2."""
     try:
         tyro.extras.subcommand_cli_from_dict(
-            {"train": train, "eval": evaluate, "tasks": tasks, "critics": critics, "bench": bench},
+            {
+                "train": train,
+                "resume": resume,
+                "eval": evaluate,
+                "tasks": tasks,
+                "critics": critics,
+                "bench": bench,
+            },
             prog="mrn",
             description="Goal-conditioned reinforcement learning with metric critics.",
             config=(tyro.conf.PositionalRequiredArgs, tyro.conf.OmitArgPrefixes),
         )
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
-        sys.exit(EXIT_USER_ERROR)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt as interrupt:
+        print(interrupt, file=sys.stderr)
+        sys.exit(128 + getattr(interrupt, "number", signal.SIGINT))

@@ -17,6 +17,8 @@ _RANGES: dict[str, tuple[float | None, float | None]] = {
     "epochs": (1, None),
     "threads": (1, None),
     "reward_shift": (-1, 0),
+    "worker_timeout": (1e-3, 1e6),
+    "checkpoint_every": (1, None),
     "cycles": (1, None),
     "episodes": (1, None),
     "updates": (0, None),
@@ -127,10 +129,14 @@ class Config(Checked):
     """Simulation engine: `envpool`, `gymnasium`, or `auto` (EnvPool for the paper's tasks)."""
     workers: bool = False
     """Run Gymnasium environments in processes of their own, one each."""
+    worker_timeout: float = 60.0
+    """Seconds after which such a process that does not answer is given up."""
     reward_shift: float = 0.0
     """Added to the rewards of an environment of your own, which must then lie in [-1, 0]."""
     device: str = "auto"
     """`cpu`, `cuda`, `cuda:N`, or `auto` (the GPU if there is one)."""
+    checkpoint_every: int = 1
+    """Epochs between checkpoints, from which an interrupted run goes on (`mrn resume`)."""
     threads: int | None = None
     """CPU threads for simulation and for matrix products; by default all cores."""
     schedule: Schedule = field(default_factory=Schedule)

@@ -8,7 +8,15 @@ T = TypeVar("T")
 
 
 class UserError(Exception):
-    """A mistake in what was asked for; the command line prints it alone and exits with code 2."""
+    """A mistake in what was asked for; the command line prints it alone and exits with its code."""
+
+    exit_code = 2
+
+
+class RunError(UserError):
+    """A run that cannot go on: a number that is not finite, a dead environment, a full disk."""
+
+    exit_code = 3
 
 
 def unknown(kind: str, name: str, known: list[str]) -> UserError:

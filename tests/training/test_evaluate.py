@@ -49,7 +49,7 @@ def test_success_is_taken_at_the_last_step():
     class Script:
         task, num_envs = SHAPE, 2
 
-        def reset(self, seed=None):
+        def reset(self, seed=None, episode=0):
             from mrn.envs import Observation
 
             self.t = 0

@@ -45,3 +45,8 @@ class Adam:
             eps=1e-8,
             maximize=False,
         )
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The moments and the number of steps, by name, in place."""
+        lists = {"mean": self.mean, "square": self.square, "steps": self.steps}
+        return {f"{name}.{i}": v for name, values in lists.items() for i, v in enumerate(values)}

@@ -4,13 +4,19 @@ Both speak the same small language, `GoalVectorEnv`. An episode always begins wi
 `reset`, so the dummy transition of next-step autoreset is never seen by the caller.
 """
 
+import ctypes
+import multiprocessing
+import signal
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mrn.envs.tasks import TASKS, TaskShape
-from mrn.errors import UserError, look_up
+from mrn.errors import RunError, UserError, look_up
+from mrn.seeding import derive_seed
 
 
 class Observation(NamedTuple):
@@ -36,10 +42,23 @@ class GoalVectorEnv(ABC):
     def __init__(self, task: TaskShape, num_envs: int) -> None:
         """Say what the environments are, and how many."""
         self.task, self.num_envs = task, num_envs
+        self.seed, self.episode = 0, -1  # of the episode that was begun last
+
+    def reset(self, seed: int | None = None, episode: int = 0) -> Observation:
+        """Begin an episode everywhere: that of a number since a seed, or else the next one.
+
+        Seed and number decide all that is random in it, whatever was done before: a run that was
+        interrupted goes on with the episodes it would have had.
+        """
+        if seed is None:
+            seed, episode = self.seed, self.episode + 1
+        observation = self._reset(seed, episode)
+        self.seed, self.episode = seed, episode
+        return observation
 
     @abstractmethod
-    def reset(self, seed: int | None = None) -> Observation:
-        """Begin an episode everywhere; a seed decides all that is random from here on."""
+    def _reset(self, seed: int, episode: int) -> Observation:
+        """Begin the episode of that number since the seed."""
 
     def step(self, action: np.ndarray) -> Step:
         """Take one action of shape (N, action), in [-1, 1], in each environment."""
@@ -71,9 +90,13 @@ class EnvPoolEnv(GoalVectorEnv):
         self.threads = min(threads, num_envs)
         self.pool: Any = None
 
-    def reset(self, seed: int | None = None) -> Observation:
-        """Begin an episode everywhere; a seed makes the environments anew."""
-        if seed is not None:
+    def _reset(self, seed: int, episode: int) -> Observation:
+        """Begin an episode; for another than the next one, the environments are made anew.
+
+        Steps draw no random numbers in these environments, so that episodes can be skipped by
+        resets alone.
+        """
+        if self.pool is None or (seed, episode) != (self.seed, self.episode + 1):
             import envpool
 
             self.close()
@@ -83,6 +106,8 @@ class EnvPoolEnv(GoalVectorEnv):
                 num_threads=self.threads,
                 seed=seed % 2**31,
             )
+            for _ in range(episode):
+                self.pool.reset()
         return _observation(self.pool.reset()[0])
 
     def _step(self, action: np.ndarray) -> Step:
@@ -99,38 +124,112 @@ class EnvPoolEnv(GoalVectorEnv):
 class GymnasiumEnv(GoalVectorEnv):
     """Any Gymnasium goal environment, in this process or in worker processes."""
 
-    def __init__(self, task: TaskShape, num_envs: int, workers: bool) -> None:
-        """Make the environments."""
+    def __init__(
+        self, task: TaskShape, num_envs: int, workers: bool, timeout: float = 60.0
+    ) -> None:
+        """Make the environments.
+
+        Args:
+            task: What they are.
+            num_envs: How many.
+            workers: Whether each runs in a process of its own.
+            timeout: Seconds that such a process may take for one answer.
+        """
         import gymnasium as gym
 
         from mrn.envs.custom import make_env
 
         super().__init__(task, num_envs)
-        vector = gym.vector.AsyncVectorEnv if workers else gym.vector.SyncVectorEnv
-        self.envs = vector([lambda: make_env(task.env_id)] * num_envs)
+        self.envs: Any
+        if workers:
+            makers = [lambda: make_worker_env(task.env_id)] * num_envs
+            self.envs = gym.vector.AsyncVectorEnv(makers)
+            self._wait = {"timeout": timeout}
+        else:
+            self.envs = gym.vector.SyncVectorEnv([lambda: make_env(task.env_id)] * num_envs)
+            self._wait = {}
+        self._broken = False
 
-    def reset(self, seed: int | None = None) -> Observation:
-        """Begin an episode everywhere."""
-        return _observation(self.envs.reset(seed=seed)[0])
+    def _reset(self, seed: int, episode: int) -> Observation:
+        with self._reporting("reset"):
+            seed = derive_seed(seed, "episode", episode)
+            if self._wait:
+                self.envs.reset_async(seed=seed)
+                return _observation(self.envs.reset_wait(**self._wait)[0])
+            return _observation(self.envs.reset(seed=seed)[0])
 
     def _step(self, action: np.ndarray) -> Step:
-        observation, reward, terminated, truncated, info = self.envs.step(action)
+        with self._reporting("step"):
+            if self._wait:
+                self.envs.step_async(action)
+                answer = self.envs.step_wait(**self._wait)
+            else:
+                answer = self.envs.step(action)
+        observation, reward, terminated, truncated, info = answer
+        if not np.isfinite(reward).all():
+            env = int(np.argwhere(~np.isfinite(reward))[0, 0])
+            raise RunError(
+                f"the reward of environment {env} is {reward[env]}; mend the environment"
+            )
         # Gymnasium-Robotics says is_success (its mazes: success); else the reward tells.
         success = info.get("is_success", info.get("success"))
         if success is None:
             success = reward + self.task.reward_shift >= 0
         return Step(_observation(observation), terminated, truncated, np.asarray(success, bool))
 
+    @contextmanager
+    def _reporting(self, what: str) -> Iterator[None]:
+        """Say what went wrong in an environment, in one sentence instead of a traceback."""
+        try:
+            yield
+        except UserError:
+            raise
+        except multiprocessing.TimeoutError:
+            seconds = self._wait["timeout"]
+            self._broken = True
+            raise RunError(
+                f"an environment of {self.task.name} did not answer a {what} within {seconds:g} "
+                "seconds; mend it, or raise --worker-timeout"
+            ) from None
+        except (EOFError, ConnectionError, BrokenPipeError) as error:
+            self._broken = True
+            raise RunError(f"a worker process of {self.task.name} died during a {what}") from error
+        except Exception as error:
+            self._broken = True
+            raise RunError(
+                f"an environment of {self.task.name} failed in a {what}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
     def close(self) -> None:
-        """Close every environment."""
-        self.envs.close()
+        """Close every environment; worker processes that may not answer are ended."""
+        if self._wait:
+            self.envs.close(terminate=self._broken)
+        else:
+            self.envs.close()
+
+
+def make_worker_env(env_id: str) -> Any:
+    """Make an environment in a worker process, which lives exactly as long as the training."""
+    from mrn.envs.custom import make_env
+
+    # Ctrl-C in a terminal reaches every process; the training decides when its workers end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with suppress(AttributeError, OSError):  # Linux
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: end when the parent does
+    return make_env(env_id)
 
 
 ENGINES = ("auto", "envpool", "gymnasium")
 
 
 def make_envs(
-    task: TaskShape, num_envs: int, engine: str = "auto", threads: int = 1, workers: bool = False
+    task: TaskShape,
+    num_envs: int,
+    engine: str = "auto",
+    threads: int = 1,
+    workers: bool = False,
+    worker_timeout: float = 60.0,
 ) -> GoalVectorEnv:
     """Make N environments of a task on an engine.
 
@@ -141,7 +240,7 @@ def make_envs(
     if engine == "auto":
         engine = "envpool" if task.name in TASKS else "gymnasium"
     if engine == "gymnasium":
-        return GymnasiumEnv(task, num_envs, workers)
+        return GymnasiumEnv(task, num_envs, workers, worker_timeout)
     if task.name not in TASKS:
         raise UserError(
             f"engine 'envpool' does not have {task.name!r}, only the paper's tasks (`mrn tasks`); "

@@ -23,7 +23,7 @@ class Episodes(NamedTuple):
     state: np.ndarray  # (N, T + 1, state)
     achieved: np.ndarray  # (N, T + 1, goal)
     goal: np.ndarray  # (N, T + 1, goal)
-    action: np.ndarray  # (N, T, action), in [-1, 1]
+    action: np.ndarray  # (N, T + 1, action), in [-1, 1]; none is taken after the last step
     success: np.ndarray  # (N, T), after each action
     length: np.ndarray  # (N,), transitions
     terminated: np.ndarray  # (N,), whether the environment, not the clock, ended it
@@ -36,11 +36,15 @@ class Episodes(NamedTuple):
             state=np.zeros((n, t + 1, shape.state_dim), np.float32),
             achieved=np.zeros((n, t + 1, shape.goal_dim), np.float32),
             goal=np.zeros((n, t + 1, shape.goal_dim), np.float32),
-            action=np.zeros((n, t, shape.action_dim), np.float32),
+            action=np.zeros((n, t + 1, shape.action_dim), np.float32),
             success=np.zeros((n, t), bool),
             length=np.zeros(n, np.int64),
             terminated=np.zeros(n, bool),
         )
+
+
+ROWS = ("state", "achieved", "goal", "action", "since_start", "until_end", "terminated")
+"""The tables that make a row."""
 
 
 class ReplayBuffer:
@@ -70,12 +74,17 @@ class ReplayBuffer:
         def column(dtype: torch.dtype) -> Tensor:
             return torch.zeros(self.rows, dtype=dtype, device=device)
 
-        self.state, self.action = table(shape.state_dim), table(shape.action_dim)
-        self.achieved, self.goal = table(shape.goal_dim), table(shape.goal_dim)
-        self.since_start, self.until_end = column(torch.int32), column(torch.int32)
-        self.terminated = column(torch.bool)  # of the transition that leaves this row
-        self.transitions = column(torch.int32)  # ring of the rows that have an action, in order
-        self.head = 0  # next row to write
+        try:
+            self.state, self.action = table(shape.state_dim), table(shape.action_dim)
+            self.achieved, self.goal = table(shape.goal_dim), table(shape.goal_dim)
+            self.since_start, self.until_end = column(torch.int32), column(torch.int32)
+            self.terminated = column(torch.bool)  # of the transition that leaves this row
+            self.transitions = column(torch.int32)  # ring of rows that have an action, in order
+        except RuntimeError as error:
+            raise UserError(
+                f"no memory for a replay of {capacity:,} transitions on {device}; lower --capacity"
+            ) from error
+        self.written = 0  # rows written, counted from ever: the next one is this, modulo the ring
         self.first = self.last = 0  # transitions first .. last - 1 are stored, counted from ever
         self.lengths: deque[int] = deque()  # of the stored episodes, oldest first
 
@@ -88,33 +97,55 @@ class ReplayBuffer:
         """Memory of all tables."""
         return sum(value.nbytes for value in vars(self).values() if isinstance(value, Tensor))
 
+    @property
+    def oldest(self) -> int:
+        """The oldest row that is stored, counted from ever."""
+        return self.written - len(self) - len(self.lengths)
+
     def add(self, episodes: Episodes) -> None:
         """Store episodes, dropping as many of the oldest whole ones as needed."""
         steps = np.arange(episodes.state.shape[1])
         length = episodes.length[:, None]  # (N, 1)
-        is_row, has_action = steps <= length, steps < length  # (N, T + 1)
-        count = int(is_row.sum())
-        free = self.rows - len(self) - len(self.lengths)
-        while free < count:
-            dropped = self.lengths.popleft()
-            self.first += dropped
-            free += dropped + 1
-        rows = (self.head + np.arange(count)) % self.rows
-        self._write(self.state, rows, episodes.state[is_row])
-        self._write(self.achieved, rows, episodes.achieved[is_row])
-        self._write(self.goal, rows, episodes.goal[is_row])
-        since_start = np.broadcast_to(steps, is_row.shape)
-        self._write(self.since_start, rows, since_start[is_row])
-        self._write(self.until_end, rows, (length - steps)[is_row])
-        ends = (steps == length - 1) & episodes.terminated[:, None]
-        self._write(self.terminated, rows, ends[is_row])
-        with_action = rows[has_action[is_row]]
-        self._write(self.action, with_action, episodes.action[has_action[:, :-1]])
-        order = (self.last + np.arange(len(with_action))) % self.rows
-        self._write(self.transitions, order, with_action)
-        self.head = (self.head + count) % self.rows
-        self.last += len(with_action)
-        self.lengths.extend(episodes.length.tolist())
+        is_row = steps <= length  # (N, T + 1)
+        rows = {
+            "state": episodes.state,
+            "achieved": episodes.achieved,
+            "goal": episodes.goal,
+            "action": episodes.action,
+            "since_start": np.broadcast_to(steps, is_row.shape),
+            "until_end": length - steps,
+            "terminated": (steps == length - 1) & episodes.terminated[:, None],
+        }
+        self.append({name: torch.from_numpy(values[is_row]) for name, values in rows.items()})
+
+    def append(self, rows: dict[str, Tensor]) -> None:
+        """Store the rows of whole episodes, as `read` returns them."""
+        has_action = rows["until_end"] > 0
+        lengths = rows["until_end"][rows["since_start"] == 0].tolist()
+        count, transitions = len(has_action), int(has_action.sum())
+        while self.written + count - self.oldest > self.rows:
+            self.first += self.lengths.popleft()
+        place = (self.written + torch.arange(count)) % self.rows
+        for name, values in rows.items():
+            table = getattr(self, name)
+            table[place.to(table.device)] = values.to(table.device, table.dtype)
+        order = (self.last + torch.arange(transitions)) % self.rows
+        self.transitions[order.to(self.transitions.device)] = place[has_action].to(
+            self.transitions.device, self.transitions.dtype
+        )
+        self.written += count
+        self.last += transitions
+        self.lengths.extend(lengths)
+
+    def read(self, start: int) -> dict[str, Tensor]:
+        """The rows stored from row `start` on, counted from ever, on the host."""
+        place = torch.arange(start, self.written) % self.rows
+        tables = {name: getattr(self, name) for name in ROWS}
+        return {name: table[place.to(table.device)].cpu() for name, table in tables.items()}
+
+    def start_at(self, row: int, transition: int) -> None:
+        """Count rows and transitions from here; the buffer must be empty."""
+        self.written, self.first, self.last = row, transition, transition
 
     def draw(self, uniform: Tensor) -> Tensor:
         """Rows of stored transitions, each as likely as the others, from numbers in [0, 1)."""
@@ -129,8 +160,3 @@ class ReplayBuffer:
     def row_of(self, place: Tensor) -> Tensor:
         """Rows of transitions by their place in the ring of transitions, or beyond its end."""
         return self.transitions.index_select(0, place % self.rows)
-
-    @staticmethod
-    def _write(table: Tensor, rows: np.ndarray, values: np.ndarray) -> None:
-        index = torch.from_numpy(rows).to(table.device)
-        table[index] = torch.from_numpy(values).to(table.device, table.dtype)

@@ -9,18 +9,26 @@ import numpy as np
 import safetensors
 import safetensors.torch
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from mrn.agents import AGENTS
+from mrn.agents import AGENTS, DDPG
 from mrn.config import Config, from_dict
 from mrn.critics import Dims, make_critic
 from mrn.envs import Observation, TaskShape
 from mrn.errors import UserError, look_up
 from mrn.replay import Normalizer
-from mrn.training.rundir import write_atomically
-from mrn.training.seeding import make_generator, seeded_weights
+from mrn.seeding import make_generator, seeded_weights
+from mrn.training.files import checksum, parse_json, write_atomically
 
-_DAMAGE = (safetensors.SafetensorError, KeyError, TypeError, ValueError, RuntimeError, OSError)
+_DAMAGE = (
+    safetensors.SafetensorError,
+    KeyError,
+    TypeError,
+    ValueError,
+    RuntimeError,
+    OSError,
+    AttributeError,
+)
 """What reading a damaged or foreign file can raise."""
 
 
@@ -30,11 +38,8 @@ class Agent:
     def __init__(self, config: Config, shape: TaskShape, device: torch.device) -> None:
         """Build an untrained agent; its weights depend on the configuration's seed alone."""
         self.config, self.shape, self.device = config, shape, device
-        learner_class = look_up("agent", config.agent, AGENTS)
-        sizes = (shape.state_dim, shape.action_dim, shape.goal_dim)
         with seeded_weights(config.seed):
-            critic = make_critic(config.critic, *sizes, width=config.learning.width)
-            self.learner = learner_class(Dims(*sizes), critic.to(device), config.learning)
+            self.learner = _make_learner(config, shape, device)
         self.normalizer = Normalizer(shape).to(device)
         self.generator = make_generator(config.seed, "exploration", device)
 
@@ -91,19 +96,15 @@ class Agent:
         return self.normalizer.state(state), self.normalizer.goal(goal)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """All weights and statistics by name."""
-        parts = {"learner": self.learner, "normalizer": self.normalizer}
-        return {
-            f"{part}.{name}": value
-            for part, module in parts.items()
-            for name, value in module.state_dict().items()
-        }
+        """All weights and statistics by name, in place."""
+        return _state(self.learner, self.normalizer)
 
     def save(self, path: Path) -> None:
         """Write one safetensors file that `load` needs nothing else for."""
-        about = {"config": self.config.to_dict(), "task": vars(self.shape)}
-        tensors = {name: value.contiguous() for name, value in self.state_dict().items()}
-        write_atomically(path, safetensors.torch.save(tensors, {"mrn": json.dumps(about)}))
+        about = json.dumps({"config": self.config.to_dict(), "task": vars(self.shape)})
+        tensors = {name: value.cpu().contiguous() for name, value in self.state_dict().items()}
+        metadata = {"mrn": about, "sha256": _fingerprint(about, tensors)}
+        write_atomically(path, safetensors.torch.save(tensors, metadata))
 
     @classmethod
     def load(cls, path: Path, device: torch.device) -> "Agent":
@@ -113,21 +114,61 @@ class Agent:
             UserError: The file is missing, damaged or not one of ours.
         """
         try:
-            with safetensors.safe_open(path, framework="pt", device=str(device)) as file:
-                about = json.loads((file.metadata() or {})["mrn"])
+            with safetensors.safe_open(path, framework="pt") as file:
+                metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            if metadata["sha256"] != _fingerprint(metadata["mrn"], tensors):
+                raise UserError(f"{path} is damaged: its checksum is not what was written")
+            about = parse_json(metadata["mrn"], str(path))
             config = from_dict(Config, about["config"], str(path))
-            agent = cls(config, from_dict(TaskShape, about["task"], str(path)), device)
-            for part, module in (("learner", agent.learner), ("normalizer", agent.normalizer)):
-                prefix = f"{part}."
-                module.load_state_dict(
-                    {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-                )
+            shape = from_dict(TaskShape, about["task"], str(path))
+            with torch.device("meta"):  # sizes first: a forged one must not cost memory
+                learner = _make_learner(config, shape, torch.device("meta"))
+                check_fit(_state(learner, Normalizer(shape)), tensors, str(path))
+            agent = cls(config, shape, device)
+            with torch.no_grad():
+                for name, value in agent.state_dict().items():
+                    value.copy_(tensors[name])
         except FileNotFoundError:
             raise UserError(f"there is no file {path}") from None
         except _DAMAGE as error:
             raise UserError(f"{path} is not a policy saved by mrn: {error}") from None
         return agent
+
+
+def _make_learner(config: Config, shape: TaskShape, device: torch.device) -> DDPG:
+    sizes = (shape.state_dim, shape.action_dim, shape.goal_dim)
+    critic = make_critic(config.critic, *sizes, width=config.learning.width)
+    learner = look_up("agent", config.agent, AGENTS)
+    return learner(Dims(*sizes), critic.to(device), config.learning)
+
+
+def _state(learner: nn.Module, normalizer: nn.Module) -> dict[str, Tensor]:
+    parts = {"learner": learner, "normalizer": normalizer}
+    return {
+        f"{part}.{name}": value
+        for part, module in parts.items()
+        for name, value in module.state_dict().items()
+    }
+
+
+def check_fit(own: dict[str, Tensor], loaded: dict[str, Tensor], where: str) -> None:
+    """Refuse tensors whose names, shapes or types are not one's own."""
+
+    def layout(tensors: dict[str, Tensor]) -> dict[str, Any]:
+        return {name: (tuple(value.shape), value.dtype) for name, value in tensors.items()}
+
+    if strange := dict(layout(own).items() ^ layout(loaded).items()):
+        raise UserError(f"{where} does not fit this agent: {sorted(strange)[0]!r} differs")
+
+
+def _fingerprint(about: str, tensors: dict[str, Tensor]) -> str:
+    """The checksum of a policy: of what it is and of all its numbers."""
+    parts = [about.encode()]
+    for name in sorted(tensors):
+        value = tensors[name]
+        parts += [f"{name} {value.dtype} {tuple(value.shape)}".encode(), value.numpy().tobytes()]
+    return checksum(b"\n".join(parts))
 
 
 def find_weights(run: str | Path, weights: str = "latest") -> Path:

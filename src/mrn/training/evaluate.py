@@ -8,10 +8,10 @@ import numpy as np
 from mrn.config import check_range
 from mrn.envs import GoalVectorEnv, make_envs
 from mrn.replay import Episodes
+from mrn.seeding import derive_seed
 from mrn.training.agent import Agent
 from mrn.training.device import default_threads, torch_threads
 from mrn.training.rollout import Policy, play
-from mrn.training.seeding import derive_seed
 
 PARALLEL = 20
 """Environments side by side."""

@@ -13,7 +13,8 @@ class TrainingProgress:
 
     def __init__(self, title: str, epochs: int, cycles: int, shown: bool) -> None:
         """Prepare the display; `shown` False makes it silent."""
-        self.epochs = epochs
+        self.epochs, self.cycles = epochs, cycles
+        self.first = 1  # epoch of this process
         self.console = Console(file=sys.stdout, highlight=False, quiet=not shown)
         self.started = time.perf_counter()
         self.bar = Progress(
@@ -36,6 +37,12 @@ class TrainingProgress:
         """Print a line above the bar."""
         self.console.print(text, markup=False, soft_wrap=True)
 
+    def resume(self, epoch: int, cycle: int) -> None:
+        """The run goes on, after so many cycles of an epoch."""
+        self.first = epoch
+        self.bar.update(self.row, completed=(epoch - 1) * self.cycles + cycle, epoch=epoch)
+        self.say(f"resumed at epoch {epoch}, cycle {cycle}")
+
     def cycle(self, epoch: int, steps_per_second: float) -> None:
         """A cycle is done."""
         self.bar.update(self.row, advance=1, epoch=epoch, speed=f"{steps_per_second:,.0f}")
@@ -45,7 +52,7 @@ class TrainingProgress:
         success = "-" if row["success"] is None else f"{row['success']:.0%}"
         self.bar.update(self.row, success=success)
         spent = time.perf_counter() - self.started
-        left = spent / row["epoch"] * (self.epochs - row["epoch"])
+        left = spent / (row["epoch"] - self.first + 1) * (self.epochs - row["epoch"])
         self.say(
             f"epoch {row['epoch']:>3}/{self.epochs}  success {success:>4}  "
             f"mean Q {row['mean_q']:7.2f}  {row['env_steps']:>9,} steps  "

@@ -5,14 +5,20 @@ from collections.abc import Callable
 import numpy as np
 
 from mrn.envs import GoalVectorEnv, Observation
-from mrn.errors import UserError
+from mrn.errors import RunError
 from mrn.replay import Episodes
 
 Policy = Callable[[Observation], np.ndarray]
 """Observations of N environments to actions in [-1, 1], shape (N, action)."""
 
 
-def play(envs: GoalVectorEnv, policy: Policy, into: Episodes, seed: int | None = None) -> Episodes:
+def play(
+    envs: GoalVectorEnv,
+    policy: Policy,
+    into: Episodes,
+    seed: int | None = None,
+    episode: int = 0,
+) -> Episodes:
     """Play one episode in each environment, into arrays that are overwritten.
 
     An environment that ends early is stepped on until all have ended (a vector of environments
@@ -22,15 +28,17 @@ def play(envs: GoalVectorEnv, policy: Policy, into: Episodes, seed: int | None =
         envs: The environments.
         policy: Chooses the actions.
         into: Where to write; also what is returned.
-        seed: If given, decides all that is random in the environments from here on.
+        seed: If given, begin the episode of a number since this seed; else the next one.
+        episode: That number.
     """
     into.length.fill(envs.task.horizon)
     into.terminated.fill(False)
     running = np.ones(envs.num_envs, bool)
-    observation = envs.reset(seed)
+    observation = envs.reset(seed, episode)
     _store(into, 0, observation)
     for t in range(envs.task.horizon):
         action = policy(observation)
+        _check("policy's action", action, t)
         step = envs.step(action)
         observation = step.observation
         into.action[:, t] = action
@@ -48,10 +56,13 @@ def play(envs: GoalVectorEnv, policy: Policy, into: Episodes, seed: int | None =
 
 def _store(into: Episodes, t: int, observation: Observation) -> None:
     for name, value in observation._asdict().items():
-        if not np.isfinite(value).all():
-            env = int(np.argwhere(~np.isfinite(value))[0, 0])
-            raise UserError(
-                f"not a finite number in the environment's {name} (environment {env}, step {t}): "
-                f"{value[env]}; mend the environment"
-            )
+        _check(f"environment's {name}", value, t)
         getattr(into, name)[:, t] = value
+
+
+def _check(what: str, value: np.ndarray, t: int) -> None:
+    if not np.isfinite(value).all():
+        env = int(np.argwhere(~np.isfinite(value))[0, 0])
+        raise RunError(
+            f"not a finite number in the {what} (environment {env}, step {t}): {value[env]}"
+        )

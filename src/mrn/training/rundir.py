@@ -3,15 +3,19 @@
 import csv
 import io
 import json
-import os
 import platform
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from mrn.config import Config
+from mrn.config import Config, from_dict
 from mrn.envs import TaskShape
 from mrn.errors import UserError
+from mrn.training.files import parse_json, read_bounded, write_atomically
+from mrn.training.lock import LOCK, RunLock
+
+CHANGEABLE = ("epochs", "device", "threads", "workers", "worker_timeout", "checkpoint_every")
+"""Settings that do not decide what a run computes, or only how far it goes."""
 
 COLUMNS = (
     "epoch",
@@ -34,44 +38,64 @@ _PACKAGES = ("mrn", "torch", "numpy", "envpool", "gymnasium", "gymnasium-robotic
 
 
 class RunDir:
-    """Writes a run's files; every one is whole at any moment."""
+    """Writes a run's files; every one is whole at any moment, and only one process writes them."""
 
-    def __init__(self, path: Path, config: Config, shape: TaskShape) -> None:
-        """Create the folder, which must not hold anything yet, and write config.json."""
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            occupied = any(path.iterdir())
-        except OSError as error:
-            raise UserError(f"cannot make the run folder {path}: {error}") from None
-        if occupied:
-            raise UserError(
-                f"{path} exists already and is not empty; nothing was overwritten. Choose another "
-                "--run-dir or --seed, or remove the folder"
-            )
-        from torch.utils.tensorboard import SummaryWriter
+    def __init__(self, path: Path, config: Config, shape: TaskShape, resume: bool = False) -> None:
+        """Take a folder: an empty one, or that of an earlier run of these settings to resume.
 
+        Raises:
+            UserError: The folder is taken or of another run; nothing in it was changed.
+        """
         self.path = path
         self.rows: list[dict[str, Any]] = []
-        about = {"config": config.to_dict(), "task": vars(shape), "versions": versions()}
-        write_atomically(path / "config.json", json.dumps(about, indent=2).encode())
-        self.events = SummaryWriter(str(path / "events"))
+        self.events: Any = None  # made with the first row
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            if not resume and _holds_something(path):
+                raise UserError(_taken(path))
+            self.lock = RunLock(path)
+        except OSError as error:
+            raise UserError(f"cannot make the run folder {path}: {error}") from None
+        try:
+            if _holds_something(path):
+                check_settings(read_settings(path), config, str(path))
+            about = {"config": config.to_dict(), "task": vars(shape), "versions": versions()}
+            write_atomically(path / "config.json", json.dumps(about, indent=2).encode())
+        except BaseException:
+            self.lock.close()
+            raise
+
+    def restore(self, rows: list[dict[str, Any]]) -> None:
+        """Begin with the metrics of an earlier part of the run, and no later ones."""
+        self.rows = list(rows)
+        self._write_metrics()
 
     def log(self, row: dict[str, Any]) -> None:
         """Add an epoch's metrics to metrics.csv and to TensorBoard."""
         self.rows.append(row)
-        table = io.StringIO()
-        writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.rows)
-        write_atomically(self.path / "metrics.csv", table.getvalue().encode())
+        self._write_metrics()
+        if self.events is None:
+            from torch.utils.tensorboard import SummaryWriter
+
+            # Events of steps that are computed again, after a crash, are replaced.
+            self.events = SummaryWriter(str(self.path / "events"), purge_step=row["env_steps"])
         for name, value in row.items():
             if value is not None and name not in ("epoch", "env_steps"):
                 self.events.add_scalar(name, value, row["env_steps"])
         self.events.flush()
 
+    def _write_metrics(self) -> None:
+        table = io.StringIO()
+        writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows)
+        write_atomically(self.path / "metrics.csv", table.getvalue().encode())
+
     def close(self) -> None:
-        """Close the event file."""
-        self.events.close()
+        """Close the event file and leave the folder to others."""
+        if self.events is not None:
+            self.events.close()
+        self.lock.close()
 
     def __enter__(self) -> "RunDir":
         """Close on leaving the block."""
@@ -80,6 +104,60 @@ class RunDir:
     def __exit__(self, *_: object) -> None:
         """Close the event file."""
         self.close()
+
+
+def read_settings(path: Path) -> Config:
+    """The settings of the run in a folder.
+
+    Raises:
+        UserError: It is no run folder, or its config.json is damaged.
+    """
+    file = path / "config.json"
+    if not file.exists():
+        raise UserError(f"{path} is no run folder: it has no config.json")
+    about = parse_json(read_bounded(file), str(file))
+    return from_dict(Config, about.get("config") if isinstance(about, dict) else None, str(file))
+
+
+def check_settings(before: Config, now: Config, where: str) -> None:
+    """Refuse to go on with settings that would have given another run.
+
+    Raises:
+        UserError: Lists the fields that differ.
+    """
+    saved, given = _flatten(before.to_dict()), _flatten(now.to_dict())
+    differing = [
+        f"{name} was {saved[name]!r}, now {given[name]!r}"
+        for name in saved
+        if saved[name] != given[name] and name not in CHANGEABLE
+    ]
+    if differing:
+        raise UserError(
+            f"{where} belongs to other settings: {'; '.join(differing)}. Resume with those it was "
+            "started with, or choose another --run-dir"
+        )
+
+
+def _flatten(settings: dict[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        flat |= value if isinstance(value, dict) else {name: value}
+    return flat
+
+
+def _holds_something(path: Path) -> bool:
+    return any(file.name != LOCK for file in path.iterdir())
+
+
+def _taken(path: Path) -> str:
+    """What to say of a folder that holds something."""
+    what = f"{path} exists already and is not empty"
+    try:
+        read_settings(path)
+        what = f"{path} holds a run already; to go on with it: mrn resume {path}"
+    except UserError:
+        pass
+    return f"{what}; nothing was overwritten. Or choose another --run-dir or --seed"
 
 
 def versions() -> dict[str, str]:
@@ -91,17 +169,3 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             found[package] = "not installed"
     return found
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file so that a reader, or a crash, finds the old one or the new one, whole."""
-    aside = path.with_name(f".{path.name}.new")
-    try:
-        with open(aside, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-    except OSError as error:
-        aside.unlink(missing_ok=True)
-        raise UserError(f"cannot write {path}: {error.strerror}") from error

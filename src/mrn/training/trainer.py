@@ -1,15 +1,19 @@
 """One cycle of training: episodes into the replay, then updates from it."""
 
+import math
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from mrn.config import Config
 from mrn.envs import GoalVectorEnv, Task
+from mrn.errors import RunError
 from mrn.replay import Episodes, Hindsight, ReplayBuffer
-from mrn.training.agent import Agent
+from mrn.seeding import derive_seed, make_generator
+from mrn.training.agent import Agent, check_fit
 from mrn.training.device import settle_memory, torch_threads
 from mrn.training.rollout import play
-from mrn.training.seeding import make_generator
 
 
 class Trainer:
@@ -23,26 +27,92 @@ class Trainer:
         self.replay = ReplayBuffer(task.shape, memory.capacity, device, len(self.episodes.length))
         self.hindsight = Hindsight(memory.relabel, memory.relabel_probability, task.reward)
         self.sampling = make_generator(config.seed, "replay", device)
+        self.losses = torch.zeros(len(self.agent.learner.METRICS), device=device)
+        self.epoch, self.cycle = 1, 0  # the epoch in progress, and cycles done in it
         self.env_steps = self.updates = 0
+        self.best = -1.0  # highest success rate
         settle_memory()
 
-    def collect(self, envs: GoalVectorEnv, seed: int | None = None) -> None:
+    def collect(self, envs: GoalVectorEnv) -> None:
         """Play one episode in each environment, exploring; store them and learn their scale."""
+        seed = derive_seed(self.config.seed, "environments", self.epoch)
         with torch_threads(1):
             policy = self.agent.explorer(envs.task.horizon, envs.num_envs)
-            play(envs, policy, self.episodes, seed)
+            play(envs, policy, self.episodes, seed, self.cycle)
             steps = int(self.episodes.length.sum())
             self.replay.add(self.episodes)
             self.agent.normalizer.update(self.hindsight.newest(self.replay, steps, self.sampling))
         self.env_steps += steps
 
-    def learn(self, sums: Tensor) -> None:
-        """Take a cycle's updates, then one of the targets; their metrics are added to `sums`."""
+    def learn(self) -> None:
+        """Take a cycle's updates, then one of the targets; their metrics add up in `losses`."""
         learner, count = self.agent.learner, self.config.schedule.updates
         for _ in range(count):
             batch = self.hindsight.sample(
                 self.replay, self.config.learning.batch_size, self.sampling
             )
-            sums += learner.update(self.agent.normalizer(batch))
+            self.losses += learner.update(self.agent.normalizer(batch))
         learner.update_targets()
         self.updates += count
+        self.cycle += 1
+
+    def mean_losses(self) -> dict[str, float]:
+        """Mean metrics of the epoch's updates so far, read from the device once.
+
+        Raises:
+            RunError: One is not a finite number.
+        """
+        count = max(self.cycle * self.config.schedule.updates, 1)
+        means = dict(zip(self.agent.learner.METRICS, (self.losses / count).tolist(), strict=True))
+        for name, value in means.items():
+            if not math.isfinite(value):
+                raise RunError(
+                    f"{name} is not a finite number after {self.updates:,} updates (epoch "
+                    f"{self.epoch}, cycle {self.cycle}); a lower --learning-rate may help"
+                )
+        return means
+
+    def next_epoch(self) -> None:
+        """Begin another epoch."""
+        self.epoch, self.cycle = self.epoch + 1, 0
+        self.losses.zero_()
+
+    def counters(self) -> dict[str, Any]:
+        """Where the run stands."""
+        names = ("epoch", "cycle", "env_steps", "updates", "best")
+        return {name: getattr(self, name) for name in names}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that changes in training but the replay: by name, in place but for generators."""
+        return {
+            **self.agent.state_dict(),
+            **{f"optimizer.{k}": v for k, v in self.agent.learner.optimizer.state_dict().items()},
+            "losses": self.losses,
+            **{f"generator.{k}": v.get_state() for k, v in self._generators.items()},
+        }
+
+    @torch.no_grad()
+    def restore(self, tensors: dict[str, Tensor], counters: dict[str, Any]) -> None:
+        """Take the state that `tensors` and `counters` returned.
+
+        Raises:
+            UserError: They are of another agent.
+        """
+        own = self.tensors()
+        for name, generator in self._generators.items():
+            state = own.pop(f"generator.{name}")
+            saved = tensors.pop(f"generator.{name}", torch.empty(0))
+            if saved.shape == state.shape and saved.dtype == state.dtype:
+                generator.set_state(saved)
+            else:  # of another kind of device: go on from a new seed
+                purpose = f"{name} after {counters['updates']}"
+                generator.manual_seed(derive_seed(self.config.seed, purpose))
+        check_fit(own, tensors, "the checkpoint")
+        for name, value in own.items():
+            value.copy_(tensors[name])
+        for name, value in counters.items():
+            setattr(self, name, value)
+
+    @property
+    def _generators(self) -> dict[str, torch.Generator]:
+        return {"replay": self.sampling, "exploration": self.agent.generator}

@@ -1,0 +1,71 @@
+"""Files that are whole or absent: atomic writes, checksums, and bounded, verified reads."""
+
+import contextlib
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from mrn.errors import RunError, UserError
+
+LARGEST_TEXT = 64 * 2**20
+"""More than any text file of ours holds; a larger one is not read."""
+
+
+def checksum(content: bytes) -> str:
+    """SHA-256, in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file so that a reader, or a crash, finds the old one or the new one, whole.
+
+    Raises:
+        RunError: The disk is full or the folder is not writable; the old file is as it was.
+    """
+    aside = path.with_name(f".{path.name}.new")
+    try:
+        with open(aside, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            aside.unlink(missing_ok=True)
+        raise RunError(
+            f"cannot write {path}: {error.strerror}; what was there before is untouched"
+        ) from error
+
+
+def sync_folder(path: Path) -> None:
+    """Make sure that a rename in a folder survives a loss of power."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def read_bounded(path: Path) -> bytes:
+    """Content of a file of unknown origin.
+
+    Raises:
+        UserError: It is missing, or too large to be one of ours.
+    """
+    try:
+        if path.stat().st_size > LARGEST_TEXT:
+            raise UserError(f"{path} is too large to be one of ours")
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
+
+
+def parse_json(text: str | bytes, where: str) -> Any:
+    """Data of JSON text of unknown origin; `where` names it in the error."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{where} is damaged: {error}") from None

@@ -1,0 +1,49 @@
+"""Ctrl-C and SIGTERM: the first one asks the run to save and end, the second ends it at once."""
+
+import signal
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupted(KeyboardInterrupt):
+    """The run was asked to end; it has saved."""
+
+    def __init__(self, number: int, message: str) -> None:
+        """Remember which signal it was: the exit code is 128 more."""
+        super().__init__(message)
+        self.number = number
+
+
+class Interruption:
+    """While in force, a signal is remembered in `received` instead of raising anywhere."""
+
+    def __init__(self) -> None:
+        """Remember nothing yet."""
+        self.received: int | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> "Interruption":
+        """Take over the signals; Python allows it in the main thread only."""
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._receive) for number in _SIGNALS}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give the signals back."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def end(self, folder: Path) -> Interrupted:
+        """The exception to raise once all is saved."""
+        assert self.received is not None
+        name = signal.Signals(self.received).name
+        return Interrupted(self.received, f"{name}: saved; to go on: mrn resume {folder}")
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        self.received = number
+        for each in _SIGNALS:
+            signal.signal(each, signal.SIG_DFL)  # the next one ends the process
