@@ -1,5 +1,8 @@
 """Small goal environments, good and bad, registered for the tests."""
 
+import os
+import signal
+import time
 from typing import Any
 
 import gymnasium as gym
@@ -85,6 +88,33 @@ class GoesNaN(Walk):
         if self.steps == 3:
             observation["achieved_goal"] = np.array([np.nan, 0.0])
         return observation, *rest
+
+
+class Raises(Walk):
+    def step(self, action):
+        raise ZeroDivisionError("division by zero in the simulator")
+
+
+class Hangs(Walk):
+    def step(self, action):
+        time.sleep(1000)
+
+
+class Dies(Walk):
+    def step(self, action):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class PaysNaN(Walk):
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        return observation, float("nan"), *rest
+
+
+class Slow(Walk):
+    def step(self, action):
+        time.sleep(0.02)
+        return super().step(action)
 
 
 for _class in [Walk, *Walk.__subclasses__()]:

@@ -66,6 +66,7 @@ class ReplayBuffer:
                 f"capacity must be at least the {at_once} episodes of {shape.horizon} transitions "
                 f"that are stored at once ({at_once * shape.horizon}), got {capacity}"
             )
+        self.horizon = shape.horizon
         self.rows = capacity // shape.horizon * (shape.horizon + 1)
 
         def table(width: int) -> Tensor:
@@ -142,6 +143,24 @@ class ReplayBuffer:
         place = torch.arange(start, self.written) % self.rows
         tables = {name: getattr(self, name) for name in ROWS}
         return {name: table[place.to(table.device)].cpu() for name, table in tables.items()}
+
+    def check(self, rows: dict[str, Tensor], count: int, where: str) -> None:
+        """Refuse rows of unknown origin that are not so many, or not whole episodes of this task.
+
+        Raises:
+            UserError: Names the file.
+        """
+        layout = {name: (value.dtype, tuple(value.shape)) for name, value in rows.items()}
+        tables = {name: getattr(self, name) for name in ROWS}
+        if layout != {k: (v.dtype, (count, *v.shape[1:])) for k, v in tables.items()}:
+            raise UserError(f"{where}: not {count} rows of this replay")
+        start, end = rows["since_start"], rows["until_end"]
+        ends = end == 0
+        follows = (start[1:] == start[:-1] + 1) & (end[1:] == end[:-1] - 1)
+        begins = (start[1:] == 0) & (end[1:] > 0)
+        whole = torch.where(ends[:-1], begins, follows).all() and ends[-1] and start[0] == 0
+        if not whole or end.max() > self.horizon or not torch.isfinite(rows["state"]).all():
+            raise UserError(f"{where}: not whole episodes of this task")
 
     def start_at(self, row: int, transition: int) -> None:
         """Count rows and transitions from here; the buffer must be empty."""

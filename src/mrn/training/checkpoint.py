@@ -18,7 +18,6 @@ import re
 import shutil
 import warnings
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,6 +55,7 @@ class Manifest(Checked):
     format: int
     state_sha256: str
     oldest_row: int
+    written_rows: int
     first_transition: int
     epoch: int
     cycle: int
@@ -103,6 +103,7 @@ class Checkpoints:
                 format=FORMAT,
                 state_sha256=checksum(state),
                 oldest_row=trainer.replay.oldest,
+                written_rows=trainer.replay.written,
                 first_transition=trainer.replay.first,
                 **trainer.counters(),
             )
@@ -156,8 +157,9 @@ class Checkpoints:
         trainer.restore(saved.state, {k: getattr(manifest, k) for k in trainer.counters()})
         replay.start_at(manifest.oldest_row, manifest.first_transition)
         for piece in saved.pieces:
-            rows = _tensors(self.folder / piece.name)
             skip = max(manifest.oldest_row - piece.start, 0)
+            rows = _tensors(self.folder / piece.name)
+            replay.check(rows, piece.end - piece.start, str(self.folder / piece.name))
             replay.append({name: value[skip:] for name, value in rows.items()})
         self.pieces = saved.pieces
         if problems:
@@ -193,7 +195,7 @@ class Checkpoints:
             raise UserError(f"{path} is not a checkpoint of format {FORMAT}")
         config, metrics, pieces = (about.pop(k, None) for k in ("config", "metrics", "pieces"))
         manifest = from_dict(Manifest, about, str(path))
-        pieces = _check_pieces(pieces, path)
+        pieces = _check_pieces(pieces, manifest, path)
         files = [(path / "state.safetensors", manifest.state_sha256)]
         files += [(self.folder / piece.name, piece.sha256) for piece in pieces]
         for file, expected in files:
@@ -220,16 +222,18 @@ def _piece_name(start: int) -> str:
     return f"replay-{start:012d}.safetensors"
 
 
-def _check_pieces(pieces: Any, path: Path) -> list[Piece]:
-    """Pieces that follow each other without a gap and have names of ours."""
+def _check_pieces(pieces: Any, manifest: Manifest, path: Path) -> list[Piece]:
+    """Pieces that hold all rows without a gap, and have names of ours."""
     if not isinstance(pieces, list):
         raise UserError(f"{path}: the pieces of the replay are not a list")
     checked = [from_dict(Piece, piece, str(path)) for piece in pieces]
     for piece in checked:
         if piece.name != _piece_name(piece.start):
             raise UserError(f"{path}: {piece.name!r} is no name of a piece")
-    if any(before.end != after.start for before, after in pairwise(checked)):
-        raise UserError(f"{path}: the pieces of the replay have gaps")
+    starts = [piece.start for piece in checked] + [manifest.written_rows]
+    ends = [manifest.oldest_row] + [piece.end for piece in checked]
+    if starts[0] > ends[0] or starts[1:] != ends[1:]:
+        raise UserError(f"{path}: the pieces of the replay are not all of it")
     return checked
 
 

@@ -1,0 +1,107 @@
+"""Runs in processes of their own, which can be killed at a chosen moment."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import mrn
+from tests.training.helpers import TINY, metrics, same_weights
+
+MRN = str(Path(sys.executable).with_name("mrn"))
+
+# Imports once, then forks a child for each line of input: a start costs no imports.
+ZYGOTE = """
+import json, os, signal, sys
+import mrn, mrn.training.loop, torch
+import envpool, torch.utils.tensorboard
+from mrn.envs.custom import register_robotics
+register_robotics()
+torch.set_num_threads(1)
+
+def suicide(owner, name, count, when):
+    original, calls = getattr(owner, name), [0]
+    def spy(*args, **kwargs):
+        calls[0] += 1
+        if calls[0] == count and when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = original(*args, **kwargs)
+        if calls[0] == count:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+    setattr(owner, name, spy)
+
+for line in sys.stdin:
+    order = json.loads(line)
+    pid = os.fork()
+    if pid == 0:
+        if order["kill"]:
+            from mrn.agents import DDPG
+            from mrn.envs.vector import GoalVectorEnv
+            from mrn.training import checkpoint, evaluate, loop
+            owners = {"step": (GoalVectorEnv, "step"), "update": (DDPG, "update"),
+                      "write": (os, "replace"), "fsync": (os, "fsync"),
+                      "remove": (checkpoint.shutil, "rmtree")}
+            suicide(*owners[order["kill"][0]], *order["kill"][1:])
+        code = 0
+        try:
+            mrn.train(order["task"], run_dir=order["folder"], progress=False, resume=True,
+                      **order["settings"])
+        except BaseException:
+            import traceback
+            traceback.print_exc()
+            code = 1
+        sys.stdout.flush()
+        os._exit(code)
+    _, status = os.waitpid(pid, 0)
+    print(os.waitstatus_to_exitcode(status), flush=True)
+"""
+
+
+class Zygote:
+    """Runs `mrn.train(..., resume=True)` in fresh processes."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", ZYGOTE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[2],
+        )
+
+    def run(self, folder: Path, kill: tuple | None = None, task="FetchReach", **settings) -> int:
+        order = {"task": task, "folder": str(folder), "settings": settings, "kill": kill}
+        self.process.stdin.write(json.dumps(order) + "\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait(timeout=30)
+        self.process.stdout.close()
+
+
+def start(folder: Path, *options: str, task: str = "FetchReach", **popen) -> subprocess.Popen:
+    """`mrn train` on the command line, tiny."""
+    sizes = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
+    command = [MRN, "train", task, *sizes, "--run-dir", str(folder), *options]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    return subprocess.Popen(command, text=True, env=environment, **(streams | popen))
+
+
+def same_run(one: Path, other: Path) -> bool:
+    """Whether two runs ended with the same weights and the same metrics, timings aside."""
+    assert metrics(one), "no metrics"
+    agents = [mrn.load(folder) for folder in (one, other)]
+    best = [mrn.load(folder, "best") for folder in (one, other)]
+    return metrics(one) == metrics(other) and same_weights(*agents) and same_weights(*best)
+
+
+KILLED = -signal.SIGKILL

@@ -1,0 +1,255 @@
+"""Damaged and malicious files: none is taken for good, none runs code, none ends in a traceback."""
+
+import json
+import os
+import pickle
+import random
+import shutil
+import struct
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+
+import mrn
+from mrn.envs import find_task
+from mrn.training.checkpoint import Checkpoints
+from mrn.training.files import checksum
+from mrn.training.rundir import read_settings
+from mrn.training.trainer import Trainer
+from tests.training.helpers import tiny_run
+
+DAMAGED = 1000
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("run") / "run"
+    tiny_run(folder, epochs=3, critic="monolithic", width=4)
+    return folder
+
+
+def loaded(folder: Path) -> Trainer:
+    """A trainer brought to the newest checkpoint of a run folder."""
+    trainer = Trainer(read_settings(folder), find_task("FetchReach", 0.0), torch.device("cpu"))
+    assert Checkpoints(folder / "checkpoints").load(trainer) is not None
+    return trainer
+
+
+def content(trainer: Trainer) -> list[torch.Tensor]:
+    """All that a checkpoint holds."""
+    rows = trainer.replay.read(trainer.replay.oldest)
+    counters = torch.tensor(list(trainer.counters().values()), dtype=torch.float64)
+    return [counters, *trainer.tensors().values(), *rows.values()]
+
+
+def same(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
+    return len(one) == len(other) and all(
+        torch.equal(a, b) for a, b in zip(one, other, strict=True)
+    )
+
+
+def damage(files: list[Path], rng: random.Random) -> str:
+    """Damage one file, or swap two; says how, or nothing if the bytes came out the same."""
+    files = [file for file in files if file.exists() and file.stat().st_size]
+    file = rng.choice(files)
+    before = bytearray(file.read_bytes())
+    after = bytearray(before)
+    kind = rng.choice(["truncated", "flipped", "zeroed", "swapped", "removed"])
+    if kind == "truncated":
+        del after[rng.randrange(len(after)) :]
+    elif kind == "flipped":
+        for _ in range(rng.randint(1, 8)):
+            after[rng.randrange(len(after))] ^= 1 << rng.randrange(8)
+    elif kind == "zeroed":
+        start = rng.randrange(len(after))
+        end = min(len(after), start + rng.randint(1, 4096))
+        after[start:end] = bytes(end - start)
+    elif kind == "swapped":
+        other = rng.choice([each for each in files if each.read_bytes() != before])
+        after = bytearray(other.read_bytes())
+        other.write_bytes(before)
+    if kind == "removed":
+        file.unlink()
+    elif after == before:
+        return ""
+    else:
+        file.write_bytes(after)
+    return kind
+
+
+def test_damaged_checkpoints_are_never_taken_for_good(run, tmp_path, count):
+    newest = loaded(run)
+    positions = sorted(path for path in (run / "checkpoints").iterdir() if path.is_dir())
+    assert len(positions) == 2
+    older = tmp_path / "older"
+    shutil.copytree(run, older)
+    shutil.rmtree(older / "checkpoints" / positions[1].name)
+    genuine = [content(newest), content(loaded(older))]
+    assert not same(*genuine)
+
+    rng, outcomes = random.Random(0), {"previous": 0, "unharmed": 0, "refused": 0}
+    trial = tmp_path / "trial"
+    for _ in range(DAMAGED):
+        kind = ""
+        while not kind:
+            shutil.rmtree(trial, ignore_errors=True)
+            shutil.copytree(run, trial)
+            # Of the previous checkpoint only now and then: both at once leaves nothing to load.
+            files = sorted(f for f in (trial / "checkpoints").rglob("*") if f.is_file())
+            kind = damage([f for f in files if positions[0].name not in f.parts], rng)
+            if rng.random() < 0.1:
+                damage(files, rng)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            try:
+                state = content(loaded(trial))
+            except mrn.UserError:
+                outcomes["refused"] += 1
+                continue
+        # The previous one, whole; or the newest, if what was damaged belongs to the other alone.
+        outcome = "previous" if same(state, genuine[1]) else "unharmed"
+        assert outcome == "previous" or same(state, genuine[0]), kind
+        assert len(warned) == (outcome == "previous")
+        outcomes[outcome] += 1
+    assert sum(outcomes.values()) == DAMAGED
+    assert min(outcomes.values()) > 50
+    count(f"damaged checkpoints: {DAMAGED}, {outcomes}; none was taken for good")
+
+
+def test_damaged_weights_are_never_taken_for_good(run, tmp_path, count):
+    whole = (run / "latest.safetensors").read_bytes()
+    file, rng, refused = tmp_path / "weights.safetensors", random.Random(1), 0
+    for _ in range(300):
+        file.write_bytes(whole)
+        if not _spoil(file, rng):
+            continue
+        with pytest.raises(mrn.UserError):
+            mrn.load(file)
+        refused += 1
+    assert refused > 250
+    count(f"damaged weights: {refused}, all refused")
+
+
+def _spoil(file: Path, rng: random.Random) -> bool:
+    before = file.read_bytes()
+    after = bytearray(before)
+    if rng.random() < 0.3:
+        del after[rng.randrange(len(after)) :]
+    else:
+        start = rng.randrange(len(after))
+        size = rng.choice([1, 4, 512])
+        after[start : start + size] = os.urandom(len(after[start : start + size]))
+    file.write_bytes(after)
+    return bytes(after) != before
+
+
+class Canary:
+    """Pickled, it runs code when it is loaded."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return (Path.touch, (self.path,))
+
+
+def forge(folder: Path, change) -> None:
+    """Change checkpoint.json as someone would who can compute checksums."""
+    for position in (p for p in (folder / "checkpoints").iterdir() if p.is_dir()):
+        about = json.loads((position / "checkpoint.json").read_text())
+        text = change(about)
+        if not isinstance(text, bytes):
+            text = json.dumps(about).encode()
+        (position / "checkpoint.json").write_bytes(text)
+        (position / "complete").write_text(checksum(text))
+
+
+FORGERIES = {
+    "a name that leaves the folder": lambda about: about["pieces"][0].update(
+        name="../../canary.safetensors"
+    ),
+    "an absolute name": lambda about: about["pieces"][0].update(name="/etc/passwd"),
+    "a list for a number": lambda about: about.update(epoch=[1]),
+    "a string for a number": lambda about: about.update(updates="12"),
+    "pieces that are no list": lambda about: about.update(pieces={"name": 1}),
+    "pieces with a gap": lambda about: about["pieces"].pop(1),
+    "metrics of other columns": lambda about: about["metrics"][0].update(evil=1),
+    "a metric that is text": lambda about: about["metrics"][0].update(success="=cmd()"),
+    "an unknown field": lambda about: about.update(code="import os"),
+    "a configuration that is none": lambda about: about.update(config=None),
+    "another format": lambda about: about.update(format=99),
+    "no object at all": lambda about: b"[1, 2, 3]",
+    "deep nesting": lambda about: b"[" * 100_000 + b"]" * 100_000,
+    "no JSON": lambda about: b"\x80\x04cos\nsystem\n.",
+}
+
+
+@pytest.mark.parametrize("what", FORGERIES)
+def test_forged_checkpoints_are_refused(run, tmp_path, what):
+    folder = tmp_path / "run"
+    shutil.copytree(run, folder)
+    before = {p for p in tmp_path.rglob("*") if "run" not in p.parts}
+    forge(folder, FORGERIES[what])
+    with pytest.raises(mrn.UserError):
+        loaded(folder)
+    assert {p for p in tmp_path.rglob("*") if "run" not in p.parts} == before
+
+
+@pytest.mark.parametrize("where", ["latest.safetensors", "state.safetensors"])
+def test_a_pickle_under_our_names_is_not_run(run, tmp_path, where, count):
+    folder, canary = tmp_path / "run", tmp_path / "canary"
+    shutil.copytree(run, folder)
+    poison = pickle.dumps(Canary(canary))
+    files = list(folder.rglob(where))
+    for file in files:
+        file.write_bytes(poison)
+    forge(folder, lambda about: about.update(state_sha256=checksum(poison)))
+    with pytest.raises(mrn.UserError):
+        mrn.load(folder) if where.startswith("latest") else loaded(folder)
+    assert not canary.exists()
+    pickle.loads(poison)
+    assert canary.exists()  # the poison works, where it is loaded
+    count(f"a pickle named {where}: refused, the canary lives")
+
+
+@pytest.mark.parametrize("length", [2**62, 2**40, 99 * 2**20])
+def test_a_huge_header_is_refused(tmp_path, length):
+    file = tmp_path / "weights.safetensors"
+    file.write_bytes(struct.pack("<Q", length) + b'{"a":' + b" " * 100)
+    with pytest.raises(mrn.UserError, match="not a policy"):
+        mrn.load(file)
+
+
+def test_forged_sizes_cost_no_memory(run, tmp_path):
+    """A file that claims networks of 10^15 weights is refused before they are made."""
+    import resource
+
+    import safetensors.torch
+
+    from mrn.training.agent import _fingerprint
+
+    with safetensors.safe_open(run / "latest.safetensors", "pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        about = json.loads(file.metadata()["mrn"])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for width in (10**5, 10**9, 10**15):
+        about["config"]["learning"]["width"] = width
+        text = json.dumps(about)
+        forged = tmp_path / "forged.safetensors"
+        metadata = {"mrn": text, "sha256": _fingerprint(text, tensors)}
+        safetensors.torch.save_file(tensors, forged, metadata)
+        with pytest.raises(mrn.UserError):
+            mrn.load(forged)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # KiB
+
+
+def test_a_changed_setting_in_config_json_is_noticed(run, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(run, folder)
+    about = json.loads((folder / "config.json").read_text())
+    about["config"]["learning"]["discount"] = 0.97
+    (folder / "config.json").write_text(json.dumps(about))
+    with pytest.raises(mrn.UserError, match="discount was 0.98, now 0.97"):
+        loaded(folder)

@@ -1,0 +1,159 @@
+"""Environments and numbers that fail: the run stops with a reason, and keeps what it had."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import mrn
+from mrn.agents import DDPG
+from mrn.errors import RunError
+from tests.reliability.helpers import same_run, start
+from tests.training.helpers import TINY, tiny_run
+
+OWN = "tests.envs.own_envs:"
+
+
+@pytest.mark.parametrize(
+    ("env", "options", "message"),
+    [
+        ("GoesNaN-v0", (), "not a finite number in the environment's achieved (environment 0, st"),
+        ("PaysNaN-v0", (), "the reward of environment 0 is nan"),
+        ("Raises-v0", (), "failed in a step: ZeroDivisionError: division by zero in the simulator"),
+        ("Raises-v0", ("--workers",), "ZeroDivisionError"),
+        ("Dies-v0", ("--workers",), "died during a step"),
+        ("Hangs-v0", ("--workers", "--worker-timeout=2"), "did not answer a step within 2 seconds"),
+    ],
+)
+def test_an_environment_that_fails(tmp_path, env, options, message):
+    began = time.monotonic()
+    process = start(tmp_path / "run", *options, task=OWN + env)
+    output, errors = process.communicate(timeout=40)
+    assert process.returncode == 3, errors
+    assert message in errors
+    assert errors.count("Traceback") == 0, errors
+    assert time.monotonic() - began < 30
+
+
+def test_weights_that_explode_stop_the_run_and_are_not_saved(tmp_path, monkeypatch):
+    whole = tmp_path / "whole"
+    tiny_run(whole, epochs=3)
+    update, calls = DDPG.update, []
+
+    def poisoned(self, batch):
+        calls.append(1)
+        if len(calls) == 10:  # in the second epoch of 6 updates each
+            with torch.no_grad():
+                next(self.critic.parameters())[0, 0] = float("nan")
+        return update(self, batch)
+
+    folder = tmp_path / "run"
+    with monkeypatch.context() as context:
+        context.setattr(DDPG, "update", poisoned)
+        with pytest.raises(RunError, match="critic_loss is not a finite number after 12 updates"):
+            tiny_run(folder, epochs=3)
+    assert [path.name for path in (folder / "checkpoints").glob("0*")] == ["000002-000000"]
+    tiny_run(folder, epochs=3, resume=True)
+    assert same_run(whole, folder)
+
+
+def test_a_checkpoint_of_infinite_weights_is_refused(tmp_path):
+    from mrn.envs import find_task
+    from mrn.training.checkpoint import Checkpoints
+    from mrn.training.trainer import Trainer
+
+    trainer = Trainer(
+        mrn.Config.of("FetchReach", **TINY), find_task("FetchReach", 0.0), torch.device("cpu")
+    )
+    trainer.agent.learner.optimizer.mean[3][0] = float("inf")
+    with pytest.raises(RunError, match="not a finite number in optimizer.mean.3"):
+        Checkpoints(tmp_path / "checkpoints").save(trainer, [])
+    assert not (tmp_path / "checkpoints").exists()
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+sys.argv = ["mrn", "resume", sys.argv[2], "--epochs", "3"]
+from mrn.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("limit", [2_000, 20_000, 30_000])
+def test_a_disk_that_fills_during_a_save(tmp_path, limit):
+    """A limit on the size of files makes the same error: some files can be written, some not."""
+    whole, folder = tmp_path / "whole", tmp_path / "run"
+    tiny_run(whole, epochs=3)
+    tiny_run(folder, epochs=2)
+    files = (folder / "checkpoints").rglob("*")
+    before = {path: path.read_bytes() for path in files if path.is_file()}
+    result = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(limit), str(folder)], capture_output=True, text=True
+    )
+    assert result.returncode == 3, result.stderr
+    assert "File too large" in result.stderr
+    assert "untouched" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert {path: path.read_bytes() for path in before} == before
+    tiny_run(folder, epochs=3, resume=True)
+    assert same_run(whole, folder)
+
+
+def test_other_settings_are_refused_with_the_list_of_fields(tmp_path):
+    folder = tmp_path / "run"
+    tiny_run(folder)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with pytest.raises(
+        mrn.UserError, match="batch_size was 64, now 32; discount was 0.98, now 0.9"
+    ):
+        tiny_run(folder, resume=True, batch_size=32, discount=0.9)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_a_finished_run_can_be_trained_longer_on_other_threads(tmp_path):
+    tiny_run(tmp_path / "whole", epochs=3)
+    tiny_run(tmp_path / "run", epochs=2)
+    tiny_run(tmp_path / "run", epochs=3, resume=True, threads=2, checkpoint_every=5)
+    assert same_run(tmp_path / "whole", tmp_path / "run")
+    agent = tiny_run(tmp_path / "run", epochs=3, resume=True)  # nothing left to do
+    assert agent.config.epochs == 3
+
+
+MEMORY = """
+import torch
+from benchmarks.setting import fill, make_trainer, one_update
+from pathlib import Path
+
+def resident():
+    status = dict(l.split(":", 1) for l in Path("/proc/self/status").read_text().splitlines())
+    return int(status["VmRSS"].split()[0])
+
+torch.set_num_threads(1)
+trainer = make_trainer("FetchReach", "mrn", capacity=10_000, width=8, batch_size=8)
+fill(trainer, 10_000)
+for update in range(1, 100_001):
+    one_update(trainer)
+    if update == 10_000:
+        early = resident()
+print(early, resident())
+"""
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_over_100_000_updates(count):
+    result = subprocess.run(
+        [sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True,
+        cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    early, late = map(int, result.stdout.split())
+    assert late <= 1.02 * early
+    count(f"resident memory after 10,000 updates {early:,} KiB, after 100,000 {late:,} KiB")
+
+
+def test_a_replay_beyond_memory_is_refused(tmp_path):
+    with pytest.raises(mrn.UserError, match="no memory for a replay of"):
+        tiny_run(tmp_path / "run", capacity=10**14)

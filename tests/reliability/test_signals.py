@@ -1,0 +1,145 @@
+"""Ctrl-C, SIGTERM, and two processes on one folder."""
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.reliability.helpers import MRN, same_run, start
+
+LONG = "--cycles=40"
+SLOW = "tests.envs.own_envs:Slow-v0"
+
+
+def wait_for(folder: Path, process: subprocess.Popen, epochs: int = 1) -> None:
+    """Until so many epochs are done."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        file = folder / "metrics.csv"
+        if file.exists() and len(file.read_text().splitlines()) > epochs:
+            return
+        assert process.poll() is None, process.stderr.read() if process.stderr else "ended"
+        time.sleep(0.02)
+    raise TimeoutError
+
+
+def children(pid: int) -> list[int]:
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(child) for child in path.read_text().split()] if path.exists() else []
+
+
+def alive(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/status")
+    return status.exists() and not re.search(r"State:\s+Z", status.read_text())
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """The run that nothing interrupted."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    process = start(folder, LONG)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    return folder
+
+
+def test_sigterm_saves_in_the_middle_of_an_epoch(whole, tmp_path):
+    process = start(tmp_path / "run", LONG)
+    wait_for(tmp_path / "run", process)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 143
+    assert f"SIGTERM: saved; to go on: mrn resume {tmp_path / 'run'}" in errors
+    assert "Traceback" not in errors
+    names = sorted(path.name for path in (tmp_path / "run" / "checkpoints").glob("0*"))
+    epoch, cycle = map(int, names[-1].split("-"))
+    assert epoch == 2
+    assert 0 < cycle < 40
+    resumed = subprocess.run([MRN, "resume", str(tmp_path / "run")], capture_output=True, text=True)
+    assert resumed.returncode == 0, resumed.stderr
+    assert f"resumed at epoch 2, cycle {cycle}" in resumed.stdout
+    assert same_run(whole, tmp_path / "run")
+
+
+def test_ctrl_c_in_a_terminal(whole, tmp_path):
+    main, child = pty.openpty()
+    process = start(
+        tmp_path / "run", LONG, stdin=child, stdout=child, stderr=child, start_new_session=True,
+        preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
+    )  # fmt: skip
+    os.close(child)
+    wait_for(tmp_path / "run", process)
+    os.write(main, b"\x03")  # what the key sends
+    shown = b""
+    while process.poll() is None or shown.find(b"mrn resume") < 0:
+        try:
+            shown += os.read(main, 65536)
+        except OSError:
+            break
+    os.close(main)
+    assert process.wait(timeout=30) == 130
+    assert b"mrn resume" in shown
+    assert b"Traceback" not in shown
+    again = start(tmp_path / "run", LONG, "--resume")
+    _, errors = again.communicate(timeout=120)
+    assert again.returncode == 0, errors
+    assert same_run(whole, tmp_path / "run")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_ends_at_once_and_leaves_no_process(tmp_path, number):
+    process = start(tmp_path / "run", "--workers", "--eval-episodes=0", LONG, task=SLOW)
+    deadline = time.monotonic() + 60
+    while len(children(process.pid)) < 4 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1)
+    workers = children(process.pid)
+    assert len(workers) >= 4
+    process.send_signal(number)
+    process.send_signal(number)
+    began = time.monotonic()
+    process.communicate(timeout=30)
+    assert process.returncode in (-number, 128 + number)
+    assert time.monotonic() - began < 5
+    time.sleep(0.5)
+    assert not [pid for pid in workers if alive(pid)]
+
+
+def test_workers_end_with_an_interrupted_run(tmp_path):
+    process = start(tmp_path / "run", "--workers", "--eval-episodes=0", LONG, task=SLOW)
+    deadline = time.monotonic() + 60
+    while len(children(process.pid)) < 4 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1.5)
+    workers = children(process.pid)
+    for pid in (process.pid, *workers):  # a terminal sends Ctrl-C to all of them
+        os.kill(pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "mrn resume" in errors
+    assert "Traceback" not in errors
+    assert len(workers) >= 4
+    assert not [pid for pid in workers if alive(pid)]
+
+
+def test_two_processes_on_one_folder(tmp_path):
+    folder = tmp_path / "run"
+    first = start(folder, LONG)
+    wait_for(folder, first)
+    second = start(folder, LONG, "--resume")
+    _, errors = second.communicate(timeout=60)
+    assert second.returncode == 2
+    assert f"another process (number {first.pid}) is training in {folder}" in errors
+    first.kill()  # a dead process keeps no lock
+    first.communicate()
+    assert (folder / ".lock").exists()
+    third = start(folder, LONG, "--resume")
+    _, errors = third.communicate(timeout=120)
+    assert third.returncode == 0, errors
+    assert not (folder / ".lock").exists()
