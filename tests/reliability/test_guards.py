@@ -15,14 +15,15 @@ from tests.reliability.helpers import same_run, start
 from tests.training.helpers import TINY, tiny_run
 
 OWN = "tests.envs.own_envs:"
+FILE = str(Path(__file__).parents[1] / "envs" / "own_envs.py")
 
 
 @pytest.mark.parametrize(
     ("env", "options", "message"),
     [
         ("GoesNaN-v0", (), "not a finite number in the environment's achieved (environment 0, st"),
-        ("PaysNaN-v0", (), "the reward of environment 0 is nan"),
-        ("Raises-v0", (), "failed in a step: ZeroDivisionError: division by zero in the simulator"),
+        ("PaysNaN-v0", (), "not a finite number in the reward (environment 0): nan"),
+        ("Raises-v0", (), "ZeroDivisionError: division by zero in the simulator (" + FILE),
         ("Raises-v0", ("--workers",), "ZeroDivisionError"),
         ("Dies-v0", ("--workers",), "died during a step"),
         ("Hangs-v0", ("--workers", "--worker-timeout=2"), "did not answer a step within 2 seconds"),
@@ -31,10 +32,11 @@ OWN = "tests.envs.own_envs:"
 def test_an_environment_that_fails(tmp_path, env, options, message):
     began = time.monotonic()
     process = start(tmp_path / "run", *options, task=OWN + env)
-    output, errors = process.communicate(timeout=40)
+    _, errors = process.communicate(timeout=40)
     assert process.returncode == 3, errors
-    assert message in errors
-    assert errors.count("Traceback") == 0, errors
+    # Of an error in a worker, Gymnasium prints the environment's own traceback before.
+    assert message in errors.splitlines()[-1]
+    assert errors.count("Traceback") == (env == "Raises-v0" and "--workers" in options), errors
     assert time.monotonic() - began < 30
 
 

@@ -7,6 +7,7 @@ Both speak the same small language, `GoalVectorEnv`. An episode always begins wi
 import ctypes
 import multiprocessing
 import signal
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -168,9 +169,7 @@ class GymnasiumEnv(GoalVectorEnv):
         observation, reward, terminated, truncated, info = answer
         if not np.isfinite(reward).all():
             env = int(np.argwhere(~np.isfinite(reward))[0, 0])
-            raise RunError(
-                f"the reward of environment {env} is {reward[env]}; mend the environment"
-            )
+            raise RunError(f"not a finite number in the reward (environment {env}): {reward[env]}")
         # Gymnasium-Robotics says is_success (its mazes: success); else the reward tells.
         success = info.get("is_success", info.get("success"))
         if success is None:
@@ -196,15 +195,21 @@ class GymnasiumEnv(GoalVectorEnv):
             raise RunError(f"a worker process of {self.task.name} died during a {what}") from error
         except Exception as error:
             self._broken = True
+            place = traceback.extract_tb(error.__traceback__)[-1]
             raise RunError(
                 f"an environment of {self.task.name} failed in a {what}: "
-                f"{type(error).__name__}: {error}"
+                f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"
             ) from error
 
     def close(self) -> None:
         """Close every environment; worker processes that may not answer are ended."""
-        if self._wait:
-            self.envs.close(terminate=self._broken)
+        if self._wait and self._broken:
+            for process, pipe in zip(self.envs.processes, self.envs.parent_pipes, strict=True):
+                process.kill()
+                process.join()
+                if pipe is not None:
+                    pipe.close()
+            self.envs.closed = True
         else:
             self.envs.close()
 
