@@ -4,7 +4,7 @@ import json
 import platform
 from pathlib import Path
 
-from benchmarks import collection, cycle, end_to_end, growth, update
+from benchmarks import collection, cycle, end_to_end, growth, saving, update
 from benchmarks.report import show, with_tables
 from mrn.training.device import default_threads, torch_threads
 from mrn.training.rundir import versions
@@ -18,13 +18,15 @@ def main() -> None:
     """Measure, print, write."""
     threads = default_threads()
     with torch_threads(threads):
+        whole = end_to_end.measure(threads)
         results = {
             "machine": {"cores": threads, "cpu": cpu_name()} | versions(),
-            "end_to_end": end_to_end.measure(threads),
+            "end_to_end": whole,
             "cycle": cycle.measure(threads),
             "collection": collection.measure(),
             "update": update.measure(),
             "growth": growth.measure(),
+            "saving": saving.measure(whole["mrn_seconds"]),
         }
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(results, indent=2) + "\n")

@@ -1,6 +1,7 @@
 """Whole cycles of training on FetchPush: ours, and Stable-Baselines3's DDPG with hindsight."""
 
 import contextlib
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ CYCLES = 5
 STEPS, UPDATES = 1000, 40
 
 
-def measure(threads: int) -> dict[str, object]:
+def measure(threads: int) -> dict[str, Any]:
     """20 episodes of 50 steps, then 40 updates of 1024, in turns."""
     shape = TASKS["FetchPush"].shape
     critics = ("mrn", "monolithic")

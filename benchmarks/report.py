@@ -23,6 +23,7 @@ TARGETS = (
     ("peak memory, FetchPush, GiB", "growth.peak_gib.FetchPush", "<=", 1.5),
     ("peak memory, BlockRotateZ, GiB", "growth.peak_gib.BlockRotateZ", "<=", 2.5),
     ("seconds from the command to the end of a first episode", "growth.ready_seconds", "<=", 5.0),
+    ("checkpoint, share of an epoch of FetchPush", "saving.share_of_epoch", "<=", 0.03),
 )  # fmt: skip
 
 
@@ -84,6 +85,17 @@ def tables(results: dict[str, Any]) -> Iterator[Table]:
     yield ("transitions stored", "update, ms"), _pairs(growth["update_ms_by_stored"])
     yield ("batch", "update, ms"), _pairs(growth["update_ms_by_batch"])
     yield ("environments", "steps per second"), _pairs(growth["steps_per_second_by_envs"])
+
+    saving = results["saving"]
+    yield (
+        ("a checkpoint of FetchPush, 1e6 transitions stored", ""),
+        [
+            ("seconds, an epoch after the last one", f"{saving['seconds']:.2f}"),
+            ("seconds, if nothing was saved before", f"{saving['all_at_once_seconds']:.2f}"),
+            ("seconds of an epoch (50 cycles)", f"{saving['epoch_seconds']:.0f}"),
+            ("disk, MiB", f"{saving['disk_mib']:.0f}"),
+        ],
+    )
 
 
 def _pairs(values: dict[str, float]) -> list[tuple[str, ...]]:

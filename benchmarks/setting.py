@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from mrn.config import Config
-from mrn.envs import TASKS
+from mrn.envs import TASKS, TaskShape
 from mrn.replay import Episodes
 from mrn.training.trainer import Trainer
 
@@ -18,15 +18,20 @@ def make_trainer(task: str, critic: str = "mrn", **settings: object) -> Trainer:
     return Trainer(config, TASKS[task], CPU)
 
 
-def fill(trainer: Trainer, transitions: int) -> None:
-    """Store random episodes until the replay holds so many transitions."""
+def random_episodes(shape: TaskShape) -> Episodes:
+    """A cycle's episodes of random numbers."""
     rng = np.random.default_rng(0)
-    shape = trainer.agent.shape
     episodes = Episodes.allocate(shape, CYCLE_EPISODES)
     for array in (episodes.state, episodes.achieved, episodes.goal, episodes.action):
         array[:] = rng.normal(size=array.shape)
     np.clip(episodes.action, -1, 1, out=episodes.action)
     episodes.length.fill(shape.horizon)
+    return episodes
+
+
+def fill(trainer: Trainer, transitions: int) -> None:
+    """Store random episodes until the replay holds so many transitions."""
+    episodes = random_episodes(trainer.agent.shape)
     while len(trainer.replay) < transitions:
         trainer.replay.add(episodes)
     newest = trainer.hindsight.newest(trainer.replay, 1000, trainer.sampling)

@@ -106,3 +106,33 @@ def test_unknown_engines_and_tasks_are_refused():
     shape = TASKS["FetchReach"].shape
     with pytest.raises(UserError, match=r"unknown engine 'envpol'. Did you mean 'envpool'"):
         make_envs(shape, 1, "envpol")
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_an_episode_depends_on_seed_and_number_alone(name):
+    """What resuming stands on: episodes can be skipped, whatever was done in them."""
+    shape = TASKS[name].shape
+    rng = np.random.default_rng(0)
+    actions = rng.uniform(-1, 1, (shape.horizon, 2, shape.action_dim))
+    with make_envs(shape, 2) as played, make_envs(shape, 2) as skipped:
+        first = played.reset(5)
+        for action in actions:
+            played.step(action)
+        observations = [played.reset(), skipped.reset(5, episode=1)]
+        assert not np.array_equal(first.goal, observations[0].goal)
+        for action in [*actions[:10], None]:
+            ours, theirs = observations
+            assert all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True))
+            if action is not None:
+                observations = [envs.step(action).observation for envs in (played, skipped)]
+
+
+def test_gymnasium_episodes_depend_on_seed_and_number_alone():
+    shape = TASKS["FetchPush"].shape
+    with make_envs(shape, 2, "gymnasium") as played, make_envs(shape, 2, "gymnasium") as skipped:
+        first = played.reset(5)
+        for _ in range(7):
+            played.step(np.ones((2, 4)))
+        second, again = played.reset(), skipped.reset(5, episode=1)
+    assert all(np.array_equal(a, b) for a, b in zip(second, again, strict=True))
+    assert not np.array_equal(first.goal, second.goal)
