@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from mrn.config import Config
-from mrn.errors import UserError
+from mrn.errors import RunError, UserError
 
 
 def train(
@@ -63,7 +63,10 @@ def resume(
 def _run(config: Config, folder: Path, resume: bool) -> None:
     from mrn.training.loop import run
 
-    run(config, folder, resume=resume)
+    try:
+        run(config, folder, resume=resume)
+    except RunError as error:
+        raise RunError(f"{error}. Once that is mended: mrn resume {folder}") from error
     print(f"Done. Metrics and weights are in {folder}. Evaluate with: mrn eval {folder}")
 
 
