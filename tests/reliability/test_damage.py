@@ -1,7 +1,6 @@
 """Damaged and malicious files: none is taken for good, none runs code, none ends in a traceback."""
 
 import json
-import os
 import pickle
 import random
 import shutil
@@ -140,7 +139,7 @@ def _spoil(file: Path, rng: random.Random) -> bool:
     else:
         start = rng.randrange(len(after))
         size = rng.choice([1, 4, 512])
-        after[start : start + size] = os.urandom(len(after[start : start + size]))
+        after[start : start + size] = rng.randbytes(len(after[start : start + size]))
     file.write_bytes(after)
     return bytes(after) != before
 

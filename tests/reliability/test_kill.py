@@ -9,12 +9,13 @@ from tests.reliability.helpers import KILLED, Zygote, same_run, start
 from tests.training.helpers import TINY
 
 # Moments, with how often they come in an epoch or so of the tiny run.
-MOMENTS = {"step": 250, "update": 8, "write": 12, "fsync": 24, "remove": 6}
+MOMENTS = {"step": 200, "update": 8, "write": 12, "fsync": 24, "remove": 6}
+SMALLER = TINY | {"episodes": 2, "eval_episodes": 2, "capacity": 250}
 
 
 @pytest.mark.parametrize(("engine", "kills"), [("envpool", 30), ("gymnasium", 5)])
 def test_a_run_killed_again_and_again_ends_as_the_uninterrupted_one(tmp_path, engine, kills, count):
-    settings = TINY | {"engine": engine, "epochs": 8 if engine == "envpool" else 3}
+    settings = SMALLER | {"engine": engine, "epochs": 8 if engine == "envpool" else 3}
     rng = random.Random(0)
     happened = dict.fromkeys(MOMENTS, 0)
     with Zygote() as zygote:
