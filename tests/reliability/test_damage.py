@@ -120,14 +120,13 @@ def test_damaged_checkpoints_are_never_taken_for_good(run, tmp_path, count):
 def test_damaged_weights_are_never_taken_for_good(run, tmp_path, count):
     whole = (run / "latest.safetensors").read_bytes()
     file, rng, refused = tmp_path / "weights.safetensors", random.Random(1), 0
-    for _ in range(300):
+    while refused < 300:
         file.write_bytes(whole)
         if not _spoil(file, rng):
             continue
         with pytest.raises(mrn.UserError):
             mrn.load(file)
         refused += 1
-    assert refused > 250
     count(f"damaged weights: {refused}, all refused")
 
 
