@@ -38,6 +38,18 @@ def alive(pid: int) -> bool:
     return status.exists() and not re.search(r"State:\s+Z", status.read_text())
 
 
+def start_with_workers(folder: Path) -> tuple[subprocess.Popen, list[int]]:
+    """A run in its first cycles, and its worker processes."""
+    process = start(folder, "--workers", "--eval-episodes=0", LONG, task=SLOW)
+    deadline = time.monotonic() + 60
+    while len(children(process.pid)) < 4 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1.5)
+    workers = children(process.pid)
+    assert len(workers) >= 4
+    return process, workers
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> Path:
     """The run that nothing interrupted."""
@@ -94,13 +106,7 @@ def test_ctrl_c_in_a_terminal(whole, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_second_signal_ends_at_once_and_leaves_no_process(tmp_path, number):
-    process = start(tmp_path / "run", "--workers", "--eval-episodes=0", LONG, task=SLOW)
-    deadline = time.monotonic() + 60
-    while len(children(process.pid)) < 4 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(1)
-    workers = children(process.pid)
-    assert len(workers) >= 4
+    process, workers = start_with_workers(tmp_path / "run")
     process.send_signal(number)
     process.send_signal(number)
     began = time.monotonic()
@@ -112,19 +118,13 @@ def test_a_second_signal_ends_at_once_and_leaves_no_process(tmp_path, number):
 
 
 def test_workers_end_with_an_interrupted_run(tmp_path):
-    process = start(tmp_path / "run", "--workers", "--eval-episodes=0", LONG, task=SLOW)
-    deadline = time.monotonic() + 60
-    while len(children(process.pid)) < 4 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(1.5)
-    workers = children(process.pid)
+    process, workers = start_with_workers(tmp_path / "run")
     for pid in (process.pid, *workers):  # a terminal sends Ctrl-C to all of them
         os.kill(pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "mrn resume" in errors
     assert "Traceback" not in errors
-    assert len(workers) >= 4
     assert not [pid for pid in workers if alive(pid)]
 
 
