@@ -38,6 +38,9 @@ def train(
     Raises:
         UserError: A setting is unknown or out of range, the environment does not fit, or the run
             folder holds something already.
+        RunError: The run cannot go on (a number that is not finite, a dead environment, a full
+            disk); its last checkpoint is whole.
+        KeyboardInterrupt: Ctrl-C or SIGTERM; the run has saved and can be resumed.
     """
     config = Config.of(task, **settings)
     folder = Path("runs") / config.folder if run_dir is None else Path(run_dir)

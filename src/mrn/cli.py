@@ -144,7 +144,7 @@ def _print(table: Table) -> None:
 
 
 def main() -> None:
-    """Run the command; a user's mistake is one message and exit code 2."""
+    """Run the command; what goes wrong is one message, and an exit code that says of which kind."""
     try:
         tyro.extras.subcommand_cli_from_dict(
             {

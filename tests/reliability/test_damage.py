@@ -207,8 +207,9 @@ def test_a_pickle_under_our_names_is_not_run(run, tmp_path, where, count):
     with pytest.raises(mrn.UserError):
         mrn.load(folder) if where.startswith("latest") else loaded(folder)
     assert not canary.exists()
+    # The control, without which a dud would pass too: where it is unpickled, the poison works.
     pickle.loads(poison)
-    assert canary.exists()  # the poison works, where it is loaded
+    assert canary.exists()
     count(f"a pickle named {where}: refused, the canary lives")
 
 

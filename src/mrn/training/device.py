@@ -1,4 +1,4 @@
-"""Where tensors live and how many threads work on them."""
+"""Where tensors live, how many threads work on them, and who keeps their memory."""
 
 import ctypes
 import gc
