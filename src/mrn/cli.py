@@ -6,7 +6,7 @@ import runpy
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 from rich.console import Console
@@ -15,6 +15,9 @@ from rich.table import Table
 
 from mrn.config import Config
 from mrn.errors import RunError, UserError
+
+if TYPE_CHECKING:
+    from mrn.experiments.sweep import Job
 
 
 def train(
@@ -138,6 +141,77 @@ def bench() -> None:
     runpy.run_module("benchmarks", run_name="__main__")
 
 
+def sweep(
+    suite: Annotated[str, tyro.conf.arg(metavar="SUITE")],
+    jobs: int | None = None,
+    threads: int | None = None,
+    backend: Literal["local", "ray"] = "local",
+    address: str | None = None,
+    gpus: float = 0.0,
+    runs: Path = Path("runs"),
+    discard_checkpoints: bool = False,
+    dry_run: bool = False,
+) -> None:
+    """Train all runs of a suite, many at a time; run it again to go on with what is missing.
+
+    Args:
+        suite: `paper-main`, `paper-ablation`, `paper-ablation-lr`, `fetch`, `quick`, or the name of
+            a TOML file of your own (docs/sweeps.md).
+        jobs: Runs at a time on this machine; by default one for each core.
+        threads: CPU threads of each run; by default the cores divided by the jobs, on Ray 1. A
+            run's digits depend on it, so it is kept when a run goes on.
+        backend: `local` processes, or a `ray` cluster.
+        address: Of the Ray cluster, `auto` for the one this machine belongs to; by default one is
+            started on this machine.
+        gpus: GPUs of each run on Ray; a half lets two runs share one.
+        runs: The folder of all runs. Machines of a cluster have to share it.
+        discard_checkpoints: Remove the checkpoints of finished runs, which need the most disk and
+            without which a run cannot be trained longer.
+        dry_run: List the runs, with an estimate of time and disk from a short probe, and end.
+    """
+    from mrn.experiments.backends import LocalBackend, RayBackend
+    from mrn.experiments.overview import Overview
+    from mrn.experiments.suites import find_suite
+    from mrn.experiments.sweep import plan, sweep
+    from mrn.training.device import default_threads
+
+    for name, value in (("jobs", jobs), ("threads", threads)):
+        if value is not None and value < 1:
+            raise UserError(f"{name} must be at least 1, got {value}")
+    cores = default_threads()
+    jobs = jobs or cores
+    threads = threads or (max(cores // jobs, 1) if backend == "local" else 1)
+    todo = plan(find_suite(suite), runs, threads)
+    if dry_run:
+        _print_estimate(todo, jobs)
+        return
+    place = LocalBackend(jobs) if backend == "local" else RayBackend(address, threads, gpus)
+    sweep(todo, place, Overview(), discard_checkpoints)
+    print(f"Done. See them with: mrn report {todo[0].folder.parents[2]}")
+
+
+def _print_estimate(jobs: "list[Job]", at_a_time: int) -> None:
+    from mrn.experiments.overview import duration
+    from mrn.experiments.probe import estimate, makespan
+
+    def note(text: str) -> None:
+        print(f"probing {text}", file=sys.stderr)
+
+    estimates = estimate(jobs, note)
+    table = Table("run", "epochs", "done", "time left", "disk")
+    for job, need in estimates.items():
+        disk = f"{need.bytes / 2**20:,.0f} MiB"
+        epochs = (str(job.config.epochs), str(job.epochs_done))
+        table.add_row(job.name, *epochs, duration(need.seconds), disk)
+    _print(table)
+    total = sum(need.bytes for need in estimates.values())
+    time = duration(makespan(estimates, at_a_time))
+    print(
+        f"{len(jobs)} runs, {at_a_time} at a time: about {time} if they do not slow each other "
+        f"down, and {total / 2**30:.1f} GiB of disk (far less with --discard-checkpoints)"
+    )
+
+
 def _print(table: Table) -> None:
     # Into a pipe or a file, rows are never folded.
     Console(width=None if sys.stdout.isatty() else 200).print(table)
@@ -151,6 +225,7 @@ def main() -> None:
                 "train": train,
                 "resume": resume,
                 "eval": evaluate,
+                "sweep": sweep,
                 "tasks": tasks,
                 "critics": critics,
                 "bench": bench,

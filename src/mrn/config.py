@@ -166,6 +166,29 @@ class Config(Checked):
         """As nested dictionaries of JSON types."""
         return asdict(self)
 
+    def arguments(self) -> list[str]:
+        """What to give to `mrn train` for these settings: the task, and all that is no default."""
+        usual = flatten(Config(self.task).to_dict())
+        chosen = [
+            (name.replace("_", "-"), value)
+            for name, value in flatten(self.to_dict()).items()
+            if value != usual[name]
+        ]
+        return [self.task] + [
+            (f"--{name}" if value else f"--no-{name}") if isinstance(value, bool)
+            # One word, so that a value may begin with a dash.
+            else f"--{name}={value}"
+            for name, value in chosen
+        ]  # fmt: skip
+
+
+def flatten(settings: dict[str, Any]) -> dict[str, Any]:
+    """Nested settings by the name of each; names are unique across the groups."""
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        flat |= value if isinstance(value, dict) else {name: value}
+    return flat
+
 
 _GROUPS: dict[str, type[Any]] = {"schedule": Schedule, "learning": Learning, "memory": Memory}
 
@@ -201,6 +224,10 @@ def _check_type(name: str, value: Any, hint: Any) -> None:
     if get_origin(hint) is Literal:
         if value not in options:
             raise unknown(name, str(value), list(options))
+        return
+    if get_origin(hint) is dict:
+        if not isinstance(value, dict):
+            raise UserError(f"{name} must be a table of names and values, got {value!r}")
         return
     if get_origin(hint) is tuple:
         if not isinstance(value, tuple):

@@ -4,13 +4,12 @@ Both speak the same small language, `GoalVectorEnv`. An episode always begins wi
 `reset`, so the dummy transition of next-step autoreset is never seen by the caller.
 """
 
-import ctypes
 import multiprocessing
 import signal
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from mrn.envs.tasks import TASKS, TaskShape
 from mrn.errors import RunError, UserError, look_up
 from mrn.seeding import derive_seed
+from mrn.signals import end_with_parent
 
 
 class Observation(NamedTuple):
@@ -220,8 +220,7 @@ def make_worker_env(env_id: str) -> Any:
 
     # Ctrl-C in a terminal reaches every process; the training decides when its workers end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with suppress(AttributeError, OSError):  # Linux
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: end when the parent does
+    end_with_parent(signal.SIGKILL)
     return make_env(env_id)
 
 

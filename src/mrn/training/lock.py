@@ -2,7 +2,9 @@
 
 import fcntl
 import os
+import time
 from pathlib import Path
+from typing import IO
 
 from mrn.errors import UserError
 
@@ -21,7 +23,7 @@ class RunLock:
         self._path = folder / LOCK
         self._file = open(self._path, "a+")  # noqa: SIM115 - open as long as it is held
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _flock(self._file)
             # A holder that ended in this moment has removed the file: it locks nothing any more.
             if os.fstat(self._file.fileno()).st_nlink == 0:
                 raise BlockingIOError
@@ -41,3 +43,27 @@ class RunLock:
         """Release the folder."""
         self._path.unlink(missing_ok=True)
         self._file.close()
+
+
+def _flock(file: IO[str], tries: int = 10) -> None:
+    """Lock a file; `is_held` has it for a moment each time it is called, so try more than once."""
+    for left in reversed(range(tries)):
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if not left:
+                raise
+        time.sleep(0.03)
+    return None
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a process, of this machine or another on the same storage, has the run folder."""
+    try:
+        with open(folder / LOCK) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False

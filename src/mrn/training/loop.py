@@ -12,13 +12,13 @@ from mrn.critics import CRITICS
 from mrn.envs import find_task, make_envs
 from mrn.errors import look_up
 from mrn.seeding import derive_seed
+from mrn.signals import Interruption
 from mrn.training.agent import Agent
 from mrn.training.checkpoint import Checkpoints
 from mrn.training.device import default_threads, find_device, torch_threads
 from mrn.training.evaluate import evaluate
 from mrn.training.progress import TrainingProgress
 from mrn.training.rundir import COLUMNS, RunDir
-from mrn.training.signals import Interruption
 from mrn.training.trainer import Trainer
 
 
@@ -73,7 +73,7 @@ def run(config: Config, folder: Path, progress: bool = True, resume: bool = Fals
                 display.cycle(trainer.epoch, clock.rate(trainer.env_steps - steps_before))
                 if interruption.received and trainer.cycle < plan.cycles:
                     checkpoints.save(trainer, run_dir.rows)
-                    raise interruption.end(folder)
+                    raise interruption.end(f"mrn resume {folder}")
             row: dict[str, Any] = dict.fromkeys(COLUMNS)
             row |= {"epoch": trainer.epoch, "env_steps": trainer.env_steps}
             row |= {"updates": trainer.updates, **losses}
@@ -84,18 +84,18 @@ def run(config: Config, folder: Path, progress: bool = True, resume: bool = Fals
                     result = evaluate(test_envs, agent.act, plan.eval_episodes, test_seed)
                 row |= {k: v for k, v in vars(result).items() if k != "episodes"}
             row |= {f"{name}_seconds": round(clock[name], 3) for name in clock.names}
-            run_dir.log(row)
             agent.save(folder / "latest.safetensors")
             if (row["success"] or 0.0) >= trainer.best:
                 trainer.best = row["success"] or 0.0
                 agent.save(folder / "best.safetensors")
+            run_dir.log(row)  # after the weights: an epoch that is listed has them
             trainer.next_epoch()
             due = (trainer.epoch - 1) % config.checkpoint_every == 0 or trainer.epoch > epochs
             if due or interruption.received:
                 checkpoints.save(trainer, run_dir.rows)
             display.epoch(row)
             if interruption.received and trainer.epoch <= epochs:
-                raise interruption.end(folder)
+                raise interruption.end(f"mrn resume {folder}")
     return agent
 
 

@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from mrn.config import Config, from_dict
+from mrn.config import Config, flatten, from_dict
 from mrn.envs import TaskShape
 from mrn.errors import UserError
 from mrn.training.files import parse_json, read_bounded, write_atomically
@@ -58,7 +58,9 @@ class RunDir:
             raise UserError(f"cannot make the run folder {path}: {error}") from None
         try:
             if _holds_something(path):
-                check_settings(read_settings(path), config, str(path))
+                before = read_settings(path)
+                check_settings(before, config, str(path))
+                _check_goes_on(path, before, config)
             about = {"config": config.to_dict(), "task": vars(shape), "versions": versions()}
             write_atomically(path / "config.json", json.dumps(about, indent=2).encode())
         except BaseException:
@@ -119,13 +121,38 @@ def read_settings(path: Path) -> Config:
     return from_dict(Config, about.get("config") if isinstance(about, dict) else None, str(file))
 
 
+def read_metrics(path: Path) -> list[dict[str, float | None]]:
+    """The rows of a metrics.csv, one per epoch; None where nothing was measured.
+
+    Raises:
+        UserError: It is missing or damaged; says in which line.
+    """
+    text = read_bounded(path).decode(errors="replace")
+    lines = list(csv.reader(io.StringIO(text)))
+    remedy = "if it is that of a run, mrn resume writes it anew from the last checkpoint"
+    if not lines or tuple(lines[0]) != COLUMNS:
+        raise UserError(f"{path} is not the metrics of a run: its first line is not the columns")
+    rows: list[dict[str, float | None]] = []
+    for number, line in enumerate(lines[1:], start=1):
+        try:
+            values = [float(value) if value else None for value in line]
+            rows.append(dict(zip(COLUMNS, values, strict=True)))
+        except ValueError:
+            raise UserError(f"{path} is damaged in line {number + 1}; {remedy}") from None
+        if values[0] != number or values[1] is None:
+            raise UserError(f"{path} is damaged: line {number + 1} is not epoch {number}; {remedy}")
+    if not text.endswith("\n"):
+        raise UserError(f"{path} is damaged: its last line is cut off; {remedy}")
+    return rows
+
+
 def check_settings(before: Config, now: Config, where: str) -> None:
     """Refuse to go on with settings that would have given another run.
 
     Raises:
         UserError: Lists the fields that differ.
     """
-    saved, given = _flatten(before.to_dict()), _flatten(now.to_dict())
+    saved, given = flatten(before.to_dict()), flatten(now.to_dict())
     differing = [
         f"{name} was {saved[name]!r}, now {given[name]!r}"
         for name in saved
@@ -138,15 +165,20 @@ def check_settings(before: Config, now: Config, where: str) -> None:
         )
 
 
-def _flatten(settings: dict[str, Any]) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in settings.items():
-        flat |= value if isinstance(value, dict) else {name: value}
-    return flat
-
-
 def _holds_something(path: Path) -> bool:
     return any(file.name != LOCK for file in path.iterdir())
+
+
+def _check_goes_on(path: Path, before: Config, now: Config) -> None:
+    """Refuse to train a finished run longer when its checkpoints are gone: it would start anew."""
+    file, done = path / "metrics.csv", before.epochs or 0
+    if (now.epochs or 0) <= done or (path / "checkpoints").exists() or not file.exists():
+        return
+    if len(read_metrics(file)) >= done:
+        raise UserError(
+            f"{path} is finished after {done} epochs and its checkpoints were removed: it cannot "
+            "be trained longer. Remove the folder to start again"
+        )
 
 
 def _taken(path: Path) -> str:

@@ -1,8 +1,9 @@
 """Ctrl-C and SIGTERM: the first one asks the run to save and end, the second ends it at once."""
 
+import ctypes
 import signal
 import threading
-from pathlib import Path
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -37,13 +38,19 @@ class Interruption:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def end(self, folder: Path) -> Interrupted:
-        """The exception to raise once all is saved."""
+    def end(self, remedy: str) -> Interrupted:
+        """The exception to raise once all is saved; `remedy` is the command that goes on."""
         assert self.received is not None
         name = signal.Signals(self.received).name
-        return Interrupted(self.received, f"{name}: saved; to go on: mrn resume {folder}")
+        return Interrupted(self.received, f"{name}: saved; to go on: {remedy}")
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         self.received = number
         for each in _SIGNALS:
             signal.signal(each, signal.SIG_DFL)  # the next one ends the process
+
+
+def end_with_parent(number: int) -> None:
+    """Ask the system to send this process a signal when its parent ends (on Linux)."""
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG

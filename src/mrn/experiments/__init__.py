@@ -1,0 +1,1 @@
+"""Many runs: suites of them, their statistics, figures and report."""

@@ -1,0 +1,128 @@
+"""Where the runs of a sweep are trained: processes of this machine, or a Ray cluster."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from mrn.config import Config
+from mrn.errors import UserError
+from mrn.experiments.sweep import Handle, Job, Outcome
+
+
+class LocalBackend:
+    """Each run is a process of this machine; what it prints goes to SEED.log beside its folder."""
+
+    def __init__(self, jobs: int) -> None:
+        """So many processes at a time."""
+        self.capacity = jobs
+
+    def start(self, job: Job) -> Handle:
+        """Run `mrn train` on the job."""
+        command = [sys.executable, "-m", "mrn.experiments.child", "train", *job.config.arguments()]
+        command += ["--resume", f"--run-dir={job.folder}"]
+        job.folder.parent.mkdir(parents=True, exist_ok=True)
+        log = job.folder.with_name(job.folder.name + ".log")
+        with open(log, "wb") as output:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=os.environ | {"OMP_NUM_THREADS": str(job.config.threads)},
+                start_new_session=True,  # Ctrl-C reaches the sweep alone, which asks each to end
+            )
+        return _LocalHandle(process, log)
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+class _LocalHandle:
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.process, self.log = process, log
+
+    def poll(self) -> Outcome | None:
+        code = self.process.poll()
+        if code is None:
+            return None
+        if code == 0:
+            return Outcome("done")
+        if code < 0:
+            return Outcome("lost", f"killed by {signal.Signals(-code).name}")
+        if code in (128 + signal.SIGINT, 128 + signal.SIGTERM):
+            return Outcome("lost", "asked to end")
+        lines = self.log.read_text(errors="replace").strip().splitlines()
+        return Outcome("failed", f"{lines[-1] if lines else f'exit code {code}'} (see {self.log})")
+
+    def stop(self) -> None:
+        self.process.terminate()
+
+
+class RayBackend:
+    """Each run is a task of a Ray cluster, whose machines share the folder of the runs."""
+
+    capacity = 10_000  # Ray keeps the queue
+
+    def __init__(self, address: str | None, cpus: float, gpus: float) -> None:
+        """Join the cluster at an address, or start one on this machine."""
+        try:
+            import ray
+        except ImportError:
+            raise UserError("Ray is missing: pip install 'mrn[ray]'") from None
+        self.ray = ray
+        self.joined = ray.is_initialized()
+        if not self.joined:
+            try:
+                ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
+            except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+                raise UserError(f"no Ray cluster at {address!r}: {error}") from None
+        held = ray.cluster_resources()
+        if gpus > held.get("GPU", 0):
+            raise UserError(f"the cluster has {held.get('GPU', 0):g} GPUs, a run asks for {gpus:g}")
+        # A process of its own for each run; a lost one is started again by the sweep.
+        self.train = ray.remote(num_cpus=cpus, num_gpus=gpus, max_calls=1, max_retries=0)(train_job)
+
+    def start(self, job: Job) -> Handle:
+        """Hand the job to the cluster."""
+        return _RayHandle(self.ray, self.train.remote(job.config, str(job.folder)))
+
+    def close(self) -> None:
+        """Leave the cluster, unless the caller had joined it."""
+        if not self.joined:
+            self.ray.shutdown()
+
+
+def train_job(config: Config, folder: str) -> None:
+    """Train a run, or go on with it, in this process."""
+    from mrn.training.loop import run
+
+    run(config, Path(folder), progress=False, resume=True)
+
+
+class _RayHandle:
+    def __init__(self, ray: Any, result: Any) -> None:
+        self.ray, self.result = ray, result
+
+    def poll(self) -> Outcome | None:
+        ended, _ = self.ray.wait([self.result], timeout=0)
+        if not ended:
+            return None
+        errors = self.ray.exceptions
+        try:
+            self.ray.get(self.result)
+        except (errors.TaskCancelledError, KeyboardInterrupt):
+            return Outcome("lost", "asked to end")
+        except errors.RayTaskError as error:
+            if isinstance(error.cause, KeyboardInterrupt):
+                return Outcome("lost", "asked to end")
+            return Outcome("failed", f"{type(error.cause).__name__}: {error.cause}")
+        except errors.RayError as error:
+            return Outcome("lost", type(error).__name__)
+        return Outcome("done")
+
+    def stop(self) -> None:
+        self.ray.cancel(self.result)
