@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +78,7 @@ class RayBackend:
         self.joined = ray.is_initialized()
         if not self.joined:
             try:
+                _check_answers(address)
                 ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
             except (ConnectionError, ValueError, RuntimeError, OSError) as error:
                 raise UserError(f"no Ray cluster at {address!r}: {error}") from None
@@ -94,6 +96,13 @@ class RayBackend:
         """Leave the cluster, unless the caller had joined it."""
         if not self.joined:
             self.ray.shutdown()
+
+
+def _check_answers(address: str | None) -> None:
+    """Fail at once where nobody listens: Ray would try for many minutes."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 def train_job(config: Config, folder: str) -> None:

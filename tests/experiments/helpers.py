@@ -1,0 +1,60 @@
+"""A suite of six tiny runs, and sweeps over it in processes of their own."""
+
+import subprocess
+import time
+from pathlib import Path
+
+from tests.reliability.helpers import MRN
+from tests.training.helpers import TINY, metrics
+
+SETTINGS = {k: v for k, v in TINY.items() if k != "threads"} | {"epochs": 3}
+NAMES = [f"FetchReach/ddpg-{c}/seed-{s}" for s in (1, 2) for c in ("mrn", "monolithic", "bvn")]
+
+
+def write_suite(folder: Path, count: int = 6, **settings) -> Path:
+    """The first so many of the six: one run, or two or three of one seed."""
+    critics = ["mrn", "monolithic", "bvn"][:count]
+    lines = [f"{name} = {value}" for name, value in (SETTINGS | settings).items()]
+    file = folder / "tiny.toml"
+    file.write_text(
+        f'tasks = ["FetchReach"]\ncritics = {critics}\n'
+        f"seeds = {[1, 2] if count == 6 else [1]}\n[settings]\n" + "\n".join(lines)
+    )
+    return file
+
+
+def start_sweep(folder: Path, *options: str, count: int = 6) -> subprocess.Popen:
+    suite = write_suite(folder, count)
+    command = [MRN, "sweep", str(suite), "--runs", str(folder / "runs"), "--threads=1", *options]
+    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def finish(process: subprocess.Popen, code: int = 0) -> str:
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == code, output
+    return output
+
+
+def wait_for(condition, seconds: float = 120.0):
+    """The first true value of a condition."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if value := condition():
+            return value
+        time.sleep(0.02)
+    raise AssertionError("it did not happen")
+
+
+def process_in_epoch_2(runs: Path) -> int | None:
+    """The number of a process that has finished an epoch of its run, and not all."""
+    for lock in runs.rglob(".lock"):
+        try:
+            if len(metrics(lock.parent)) in (1, 2):
+                return int(lock.read_text())
+        except (FileNotFoundError, ValueError):  # it is just beginning, or ending
+            continue
+    return None
+
+
+def results(folder: Path, names=NAMES) -> dict[str, list[dict[str, str]]]:
+    return {name: metrics(folder / "runs" / "tiny" / name) for name in names}

@@ -1,0 +1,46 @@
+"""A real Ray cluster of two nodes on this machine."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+import ray
+from ray.cluster_utils import Cluster
+
+from tests.experiments.helpers import (
+    finish,
+    process_in_epoch_2,
+    results,
+    start_sweep,
+    wait_for,
+)
+from tests.reliability.helpers import MRN
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    nodes.add_node(num_cpus=1)
+    yield nodes
+    ray.shutdown()
+    nodes.shutdown()
+
+
+def test_a_cluster_gives_the_same_metrics_even_if_a_worker_is_killed(
+    cluster, undisturbed, tmp_path
+):
+    sweep = start_sweep(tmp_path, "--backend=ray", f"--address={cluster.address}")
+    os.kill(wait_for(lambda: process_in_epoch_2(tmp_path)), signal.SIGKILL)
+    output = finish(sweep)
+    assert output.count("lost ") == 1
+    assert output.count("started ") == 7
+    assert results(tmp_path) == results(undisturbed)
+
+
+def test_no_cluster_at_the_address():
+    command = [MRN, "sweep", "quick", "--backend=ray", "--address=127.0.0.1:1"]
+    refused = subprocess.run(command, capture_output=True, text=True)
+    assert refused.returncode == 2
+    assert "error: no Ray cluster at '127.0.0.1:1'" in refused.stderr
+    assert "Traceback" not in refused.stderr

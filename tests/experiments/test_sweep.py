@@ -1,0 +1,99 @@
+"""Real sweeps: whatever happens to their processes, each run's metrics are the same."""
+
+import os
+import re
+import signal
+
+from tests.experiments.helpers import (
+    NAMES,
+    finish,
+    process_in_epoch_2,
+    results,
+    start_sweep,
+    wait_for,
+    write_suite,
+)
+from tests.reliability.helpers import MRN, subprocess
+
+FIRST_TWO = NAMES[:2]
+
+
+def test_finished_runs_are_skipped(undisturbed):
+    before = {p: p.stat().st_mtime_ns for p in (undisturbed / "runs").rglob("*")}
+    output = finish(start_sweep(undisturbed, "--jobs=2"))
+    assert "6 runs, 6 of them finished already" in output
+    assert "started" not in output
+    assert {p: p.stat().st_mtime_ns for p in (undisturbed / "runs").rglob("*")} == before
+
+
+def test_a_killed_process_goes_on_where_it_was(undisturbed, tmp_path):
+    sweep = start_sweep(tmp_path, "--jobs=2", "--discard-checkpoints", count=2)
+    os.kill(wait_for(lambda: process_in_epoch_2(tmp_path)), signal.SIGKILL)
+    output = finish(sweep)
+    assert len(re.findall(r"lost .* killed by SIGKILL", output)) == 1
+    assert re.search(r"started .*, going on after epoch [12]", output)
+    assert results(tmp_path, FIRST_TWO) == results(undisturbed, FIRST_TWO)
+    assert not list(tmp_path.rglob("checkpoints"))
+    # Without checkpoints a run cannot be trained longer, and is not begun anew by mistake.
+    write_suite(tmp_path, 2, epochs=4)
+    again = [MRN, "sweep", str(tmp_path / "tiny.toml"), "--runs", str(tmp_path / "runs")]
+    refused = subprocess.run(again, capture_output=True, text=True)
+    assert refused.returncode == 3
+    assert refused.stderr.count("its checkpoints were removed") == 2
+    assert results(tmp_path, FIRST_TWO) == results(undisturbed, FIRST_TWO)
+
+
+def test_a_killed_sweep_started_again_runs_what_is_missing(undisturbed, tmp_path):
+    sweep = start_sweep(tmp_path, "--jobs=2", count=3)
+    metrics = tmp_path / "runs" / "tiny" / NAMES[0] / "metrics.csv"
+    wait_for(lambda: metrics.exists() and len(metrics.read_text().splitlines()) == 4)
+    wait_for(lambda: process_in_epoch_2(tmp_path))
+    sweep.kill()
+    sweep.communicate()
+    complete = [name for name, rows in _so_far(tmp_path).items() if len(rows) == 3]
+    output = finish(start_sweep(tmp_path, "--jobs=2", count=3))
+    assert not any(re.search(rf"started +{name}\b", output) for name in complete)
+    assert int(re.search(r"(\d) of them finished already", output)[1]) >= len(complete) >= 1
+    assert results(tmp_path, NAMES[:3]) == results(undisturbed, NAMES[:3])
+
+
+def _so_far(folder):
+    there = [name for name in NAMES[:3] if (folder / "runs/tiny" / name / "metrics.csv").exists()]
+    return results(folder, there)
+
+
+def test_a_sweep_asked_to_end_saves_and_goes_on(undisturbed, tmp_path):
+    sweep = start_sweep(tmp_path, count=1)
+    wait_for(lambda: process_in_epoch_2(tmp_path))
+    sweep.send_signal(signal.SIGINT)
+    assert "SIGINT: saved; to go on: the same command" in finish(sweep, 130)
+    assert not list(tmp_path.rglob(".lock"))
+    finish(start_sweep(tmp_path, count=1))
+    assert results(tmp_path, NAMES[:1]) == results(undisturbed, NAMES[:1])
+
+
+def test_a_failed_run_does_not_stop_the_others_and_the_exit_code_tells(undisturbed, tmp_path):
+    (tmp_path / "runs/tiny/FetchReach/ddpg-mrn").mkdir(parents=True)
+    (tmp_path / "runs/tiny" / NAMES[0]).write_text("a file where its folder belongs")
+    output = finish(start_sweep(tmp_path, "--jobs=2", count=2), 3)
+    assert "1 of 2 runs failed, the others are finished" in output
+    assert re.search(rf"failed +{NAMES[0]}: error: cannot make the run folder", output)
+    assert results(tmp_path, NAMES[1:2]) == results(undisturbed, NAMES[1:2])
+
+
+def test_other_settings_in_the_folder_are_refused_before_anything_starts(undisturbed, tmp_path):
+    write_suite(tmp_path, batch_size=32)
+    command = [MRN, "sweep", str(tmp_path / "tiny.toml"), "--runs", str(undisturbed / "runs")]
+    refused = subprocess.run(command, capture_output=True, text=True)
+    assert refused.returncode == 2
+    assert "batch_size was 64, now 32" in refused.stderr
+    assert "started" not in refused.stdout
+
+
+def test_dry_run_lists_the_runs_with_their_needs(undisturbed, tmp_path):
+    command = [MRN, "sweep", str(write_suite(tmp_path)), "--dry-run", "--jobs=2"]
+    output = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path).stdout
+    for name in NAMES:
+        assert re.search(rf"{name} .* 3 .* 0 .* \d+ s .* \d+ MiB", output)
+    assert "6 runs, 2 at a time" in output
+    assert not (tmp_path / "runs").exists()
