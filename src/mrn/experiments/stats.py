@@ -1,0 +1,126 @@
+"""Statistics of few runs, by the advice of Agarwal et al. 2021 (https://arxiv.org/abs/2108.13264).
+
+Per task: mean and standard deviation over seeds, as the paper has them. Across tasks: the
+interquartile mean with stratified bootstrap intervals, and the probability of improvement.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+REPETITIONS = 2000
+"""Bootstrap samples."""
+
+
+class Interval(NamedTuple):
+    """A figure with the ends of its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def mean_and_std(values: Array) -> tuple[Array, Array]:
+    """Mean and sample standard deviation (n - 1) over the first axis, of what is not NaN.
+
+    One value has no deviation: NaN.
+    """
+    count = (~np.isnan(values)).sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.nansum(values, axis=0) / count
+        squares = np.nansum((values - mean) ** 2, axis=0)
+        return mean, np.sqrt(np.where(count > 1, squares / (count - 1), np.nan))
+
+
+def area_under_curve(success: Array) -> float:
+    """Sample efficiency: the mean height of a learning curve over its epochs, NaN left out."""
+    return float(np.nanmean(success))
+
+
+def first_reaching(success: Array, cost: Array, threshold: float) -> float:
+    """What it had cost when a curve first was at the threshold or above; infinite if it never was.
+
+    Args:
+        success: A value per epoch.
+        cost: For example the episodes played until the end of each epoch.
+        threshold: A success rate.
+    """
+    reached = np.flatnonzero(success >= threshold)
+    return float(cost[reached[0]]) if len(reached) else float("inf")
+
+
+def interquartile_mean(values: Array) -> Array:
+    """Mean of the middle half along the last axis: a quarter of the values, rounded down, is
+    dropped at each end."""  # noqa: D205, D209
+    ordered = np.sort(values, axis=-1)
+    count = ordered.shape[-1]
+    return ordered[..., count // 4 : count - count // 4].mean(axis=-1)
+
+
+def probability_of_improvement(ours: Sequence[Array], theirs: Sequence[Array]) -> float:
+    """How likely a run of ours is better than one of theirs on the same task, averaged over tasks.
+
+    P(X > Y) + P(X = Y) / 2: the Mann-Whitney statistic over the number of pairs.
+    """
+    return float(_improvement([x[None] for x in ours], [y[None] for y in theirs])[0])
+
+
+def _improvement(ours: Sequence[Array], theirs: Sequence[Array]) -> Array:
+    """For samples of shape (samples, runs) per task."""
+    tasks = []
+    for x, y in zip(ours, theirs, strict=True):
+        difference = x[:, :, None] - y[:, None, :]  # (samples, runs of ours, of theirs)
+        tasks.append(((difference > 0) + 0.5 * (difference == 0)).mean(axis=(1, 2)))
+    return np.mean(tasks, axis=0)
+
+
+def bootstrap(
+    scores: Sequence[Array],
+    statistic: Callable[[list[Array]], Array],
+    rng: np.random.Generator,
+    repetitions: int = REPETITIONS,
+    level: float = 0.95,
+) -> Interval:
+    """A figure with its stratified percentile bootstrap interval.
+
+    Args:
+        scores: The runs of each stratum (a task, or a method on a task); runs are drawn anew, with
+            replacement, within each.
+        statistic: Of samples of shape (samples, runs) per stratum, a value per sample.
+        rng: Source of the draws.
+        repetitions: Samples to draw.
+        level: Probability that the interval is to cover the true value.
+
+    Returns:
+        The figure; its interval is NaN when no stratum has two runs, for then nothing is known of
+        how much they vary.
+    """
+    value = float(statistic([runs[None] for runs in scores])[0])
+    if max(len(runs) for runs in scores) < 2:
+        return Interval(value, float("nan"), float("nan"))
+    draws = [runs[rng.integers(len(runs), size=(repetitions, len(runs)))] for runs in scores]
+    low, high = np.quantile(statistic(draws), [(1 - level) / 2, (1 + level) / 2])
+    return Interval(value, float(low), float(high))
+
+
+def aggregate_iqm(scores: Sequence[Array], rng: np.random.Generator) -> Interval:
+    """Interquartile mean of all runs of all tasks."""
+    return bootstrap(scores, lambda d: interquartile_mean(np.concatenate(d, axis=-1)), rng)
+
+
+def aggregate_mean(scores: Sequence[Array], rng: np.random.Generator) -> Interval:
+    """Mean over tasks of the mean over runs."""
+    return bootstrap(scores, lambda d: np.mean([t.mean(axis=-1) for t in d], axis=0), rng)
+
+
+def aggregate_improvement(
+    ours: Sequence[Array], theirs: Sequence[Array], rng: np.random.Generator
+) -> Interval:
+    """Probability of improvement of one method over another."""
+    tasks = len(ours)
+    both = [*ours, *theirs]
+    return bootstrap(both, lambda d: _improvement(d[:tasks], d[tasks:]), rng)
