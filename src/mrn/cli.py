@@ -5,6 +5,7 @@ import importlib.util
 import runpy
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from mrn.config import Config
+from mrn.config import Config, check_range
 from mrn.errors import RunError, UserError
 
 if TYPE_CHECKING:
@@ -175,9 +176,9 @@ def sweep(
     from mrn.experiments.sweep import plan, sweep
     from mrn.training.device import default_threads
 
-    for name, value in (("jobs", jobs), ("threads", threads)):
-        if value is not None and value < 1:
-            raise UserError(f"{name} must be at least 1, got {value}")
+    for name, value in (("jobs", jobs), ("threads", threads), ("gpus", gpus)):
+        if value is not None:
+            check_range(name, value)
     cores = default_threads()
     jobs = jobs or cores
     threads = threads or (max(cores // jobs, 1) if backend == "local" else 1)
@@ -188,6 +189,47 @@ def sweep(
     place = LocalBackend(jobs) if backend == "local" else RayBackend(address, threads, gpus)
     sweep(todo, place, Overview(), discard_checkpoints)
     print(f"Done. See them with: mrn report {todo[0].folder.parents[2]}")
+
+
+def figures(
+    runs: Annotated[Path, tyro.conf.arg(metavar="RUNS")],
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("figures"),
+) -> None:
+    """Draw learning curves and aggregates as PDF and PNG, and write the tables and curves.
+
+    Args:
+        runs: A folder of runs, or of the CSVs that this command writes.
+        out: Where to write.
+    """
+    from mrn.experiments.figures import draw_all
+
+    for path in draw_all(runs, out):
+        if path.suffix != ".csv" or path.name == "table.csv":
+            print(path)
+
+
+def report(
+    runs: Annotated[Path, tyro.conf.arg(metavar="RUNS")],
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report"),
+    watch: bool = False,
+    every: int = 30,
+) -> None:
+    """Write one self-contained page about all runs: curves, tables, settings, commands.
+
+    Args:
+        runs: A folder of runs, finished or not.
+        out: The folder of the page, OUT/index.html.
+        watch: Write it again and again until all runs are finished; an open page follows.
+        every: Seconds between these.
+    """
+    from mrn.experiments.report import write_report
+
+    check_range("every", every)
+    page, finished = write_report(runs, out, every if watch else 0)
+    print(f"Wrote {page}")
+    while watch and not finished:
+        time.sleep(every)
+        page, finished = write_report(runs, out, every)
 
 
 def _print_estimate(jobs: "list[Job]", at_a_time: int) -> None:
@@ -205,9 +247,9 @@ def _print_estimate(jobs: "list[Job]", at_a_time: int) -> None:
         table.add_row(job.name, *epochs, duration(need.seconds), disk)
     _print(table)
     total = sum(need.bytes for need in estimates.values())
-    time = duration(makespan(estimates, at_a_time))
+    whole = duration(makespan(estimates, at_a_time))
     print(
-        f"{len(jobs)} runs, {at_a_time} at a time: about {time} if they do not slow each other "
+        f"{len(jobs)} runs, {at_a_time} at a time: about {whole} if they do not slow each other "
         f"down, and {total / 2**30:.1f} GiB of disk (far less with --discard-checkpoints)"
     )
 
@@ -226,6 +268,8 @@ def main() -> None:
                 "resume": resume,
                 "eval": evaluate,
                 "sweep": sweep,
+                "figures": figures,
+                "report": report,
                 "tasks": tasks,
                 "critics": critics,
                 "bench": bench,

@@ -4,6 +4,9 @@ import subprocess
 import time
 from pathlib import Path
 
+import mrn
+from mrn.envs import TASKS, find_task
+from mrn.training.rundir import COLUMNS, RunDir
 from tests.reliability.helpers import MRN
 from tests.training.helpers import TINY, metrics
 
@@ -58,3 +61,19 @@ def process_in_epoch_2(runs: Path) -> int | None:
 
 def results(folder: Path, names=NAMES) -> dict[str, list[dict[str, str]]]:
     return {name: metrics(folder / "runs" / "tiny" / name) for name in names}
+
+
+def write_run(root: Path, success: list[float | None], seed=100, task="FetchPush", **settings):
+    """A run folder with a given learning curve."""
+    config = mrn.Config.of(task, seed=seed, **{"epochs": len(success)} | settings)
+    plan = config.schedule
+    rows = []
+    for epoch, value in enumerate(success, start=1):
+        row = dict.fromkeys(COLUMNS, 1.0) | {"epoch": epoch, "success": value}
+        row["env_steps"] = epoch * plan.cycles * plan.episodes * 50
+        rows.append(row)
+    shape = find_task(task).shape if task in TASKS else TASKS["FetchPush"].shape
+    with RunDir(root / config.folder, config, shape) as run:
+        if rows:
+            run.restore(rows)
+    return root / config.folder

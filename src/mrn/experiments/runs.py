@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mrn.config import Config, flatten
 from mrn.envs import TASKS
 from mrn.errors import UserError
+from mrn.experiments.style import in_order
 from mrn.training.files import parse_json, read_bounded
 from mrn.training.rundir import CHANGEABLE, read_metrics, read_settings
 
@@ -170,8 +171,14 @@ Groups = dict[str, dict[str, dict[str, list[Run]]]]
 def group(runs: Iterable[Run]) -> Groups:
     """Runs that have metrics, by experiment, task (in the paper's order) and method."""
     usable = [run for run in runs if not run.problem]
-    order = {name: index for index, name in enumerate(TASKS)}
-    usable.sort(key=lambda run: (run.experiment, order.get(run.task, len(order)), run.task))
+    place = {name: index for index, name in enumerate(TASKS)}
+    rank = {name: index for index, name in enumerate(in_order({run.method for run in usable}))}
+
+    def order(run: Run) -> tuple[str, int, str, int, int]:
+        task = place.get(run.task, len(place))
+        return run.experiment, task, run.task, rank[run.method], run.seed
+
+    usable.sort(key=order)
     groups: Groups = {}
     for run in usable:
         tasks = groups.setdefault(run.experiment, {})

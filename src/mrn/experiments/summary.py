@@ -114,7 +114,7 @@ def _row(task: str, method: str, runs: list[Run], rng: np.random.Generator) -> R
         std=float(mean_and_std(finals)[1]),
         area=aggregate_mean([areas], rng),
         episodes_to=tuple(median(cost) for cost in costs),
-        reached=tuple(sum(np.isfinite(cost)) for cost in costs),
+        reached=tuple(int(np.isfinite(cost).sum()) for cost in costs),
         finals=tuple(finals.tolist()),
         areas=tuple(areas.tolist()),
     )

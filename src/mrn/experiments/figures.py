@@ -1,0 +1,223 @@
+"""The paper's figures, drawn from runs: learning curves per task, and the aggregates."""
+
+import csv
+import io
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mrn.errors import UserError
+from mrn.experiments.runs import Array, Run, curves, find_runs, group
+from mrn.experiments.stats import Interval, mean_and_std
+from mrn.experiments.style import colours, in_order
+from mrn.experiments.suites import ABLATIONS, SUITES
+from mrn.experiments.summary import THRESHOLDS, Summary, markdown, short_names, summarise
+from mrn.training.files import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Tasks = dict[str, dict[str, list[Run]]]
+COLUMNS = 4
+
+
+def draw_all(root: Path, out: Path) -> list[Path]:
+    """Write the figures and tables of all runs below a folder.
+
+    For each experiment (a suite's folder): `curves`, `aggregate`, and `ablation` where there are
+    ablations of MRN, as PDF and PNG; `table.md` and `table.csv`; and the metrics of each run as
+    TASK/AGENT-CRITIC/seed-SEED.csv, from which all of it can be drawn again.
+
+    Raises:
+        UserError: There are no runs, or none with a finished epoch.
+    """
+    runs = find_runs(root)
+    groups = group(runs)
+    if not groups:
+        raise UserError(f"nothing to draw in {root}: {runs[0].path}: {runs[0].problem}")
+    written = []
+    for experiment, tasks in groups.items():
+        folder = out / experiment
+        folder.mkdir(parents=True, exist_ok=True)
+        summary = summarise(tasks)
+        planned = _planned(experiment, tasks)
+        pictures = {"curves": draw_curves(tasks, *planned)}
+        if summary.aggregates:
+            pictures["aggregate"] = draw_aggregate(summary)
+        ablation = _ablations(tasks)
+        if ablation and _methods(ablation) != _methods(tasks):
+            pictures["ablation"] = draw_curves(
+                ablation, list(ablation), in_order(_methods(ablation))
+            )
+        for name, picture in pictures.items():
+            written += _save(picture, folder / name)
+        write_atomically(folder / "table.md", markdown(summary).encode())
+        write_atomically(folder / "table.csv", _as_csv(summary).encode())
+        written += [folder / "table.md", folder / "table.csv"]
+        seeds = (runs for methods in tasks.values() for runs in methods.values())
+        written += [_copy_metrics(run, folder) for runs in seeds for run in runs]
+    return written
+
+
+def draw_curves(tasks: Tasks, names: list[str], methods: list[str]) -> "Figure":
+    """Success over epochs, a panel per task: mean and standard deviation over seeds.
+
+    Args:
+        tasks: The runs there are.
+        names: Tasks to draw, in this order; one without runs gets a panel that says so.
+        methods: Methods to draw; where one has no run, the panel says so.
+    """
+    columns = min(COLUMNS, len(names))
+    rows = -(-len(names) // columns)
+    size = (max(3.0 * columns, 6.0), 2.5 * rows + 0.7)
+    figure = _pyplot().figure(figsize=size, layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False)
+    shown, palette = short_names(methods), colours(methods)
+    for panel in panels.flat[len(names) :]:
+        panel.set_axis_off()
+    for panel, task in zip(panels.flat, names, strict=False):
+        there = tasks.get(task, {})
+        for method in methods:
+            if method in there:
+                _draw_method(panel, curves(there[method]), palette[method])
+        _dress(panel, task, there, [shown[m] for m in methods if m not in there])
+    for row in panels:
+        row[0].set_ylabel("success")
+    handles = [_pyplot().Line2D([], [], color=palette[m], label=shown[m]) for m in methods]
+    place = {"loc": "outside lower center", "ncols": len(methods), "frameon": False}
+    figure.legend(handles=handles, **place)
+    return figure
+
+
+def draw_aggregate(summary: Summary) -> "Figure":
+    """Interquartile means across tasks with 95 % intervals, and the probability of improvement."""
+    methods = [aggregate.method for aggregate in summary.aggregates]
+    shown, palette = short_names(methods), colours(in_order(set(methods)))
+    reference = shown[summary.reference]
+    across = f"{len(summary.tasks)} tasks" if len(summary.tasks) > 1 else summary.tasks[0]
+    parts: list[tuple[str, list[Interval | None]]] = [
+        ("final success (IQM)", [a.success for a in summary.aggregates]),
+        ("mean over epochs (IQM)", [a.area for a in summary.aggregates]),
+        (f"P({reference} is better)", [a.improvement for a in summary.aggregates]),
+    ]
+    size = (9.0, 0.35 * len(methods) + 1.3)
+    figure = _pyplot().figure(figsize=size, layout="constrained")
+    panels = figure.subplots(1, len(parts), sharey=True)
+    for panel, (title, values) in zip(panels, parts, strict=True):
+        for height, (method, value) in enumerate(zip(methods, values, strict=True)):
+            if value is None:
+                continue
+            panel.plot(value.value, height, "o", color=palette[method], markersize=5)
+            if not np.isnan(value.low):
+                panel.hlines(height, value.low, value.high, color=palette[method], linewidth=2)
+        panel.set_title(title, fontsize=9)
+        panel.set_xlim(-0.03, 1.03)
+        panel.set_yticks(range(len(methods)), [shown[method] for method in methods])
+        panel.invert_yaxis() if panel is panels[0] else None
+        panel.grid(axis="x", alpha=0.3)
+    panels[-1].axvline(0.5, color="gray", linewidth=0.8, linestyle="--")
+    figure.supxlabel(f"{across}; bars are 95 % stratified bootstrap intervals", fontsize=8)
+    return figure
+
+
+def _draw_method(panel: "Axes", table: Array, colour: str) -> None:
+    """Mean and standard deviation; dotted where not all seeds are there yet: (seeds, epochs)."""
+    mean, std = mean_and_std(table)
+    epochs = np.arange(1, len(mean) + 1)
+    whole = int((~np.isnan(table)).all(axis=0).sum())
+    marker = "o" if len(mean) < 3 else None  # a line of one point cannot be seen
+    looks: dict[str, Any] = {"color": colour, "linewidth": 1.4, "marker": marker, "markersize": 3}
+    panel.plot(epochs[:whole], mean[:whole], **looks)
+    rest = slice(max(whole - 1, 0), None)
+    if whole < len(mean):
+        panel.plot(epochs[rest], mean[rest], linestyle=":", **looks)
+    panel.fill_between(epochs, mean - std, mean + std, color=colour, alpha=0.2, linewidth=0)
+
+
+def _dress(panel: "Axes", task: str, there: dict[str, list[Run]], missing: list[str]) -> None:
+    counts = sorted({len(runs) for runs in there.values()})
+    seeds = "" if not counts else f"{counts[0]}-{counts[-1]}" if len(counts) > 1 else str(counts[0])
+    word = "seed" if seeds == "1" else "seeds"
+    panel.set_title(f"{task} ({seeds} {word})" if seeds else task, fontsize=9)
+    panel.set_ylim(-0.03, 1.03)
+    panel.set_xlabel("epoch", fontsize=8)
+    panel.locator_params(axis="x", integer=True)
+    panel.grid(alpha=0.3)
+    looks: dict[str, Any] = {"transform": panel.transAxes, "fontsize": 8, "style": "italic"}
+    if not there:
+        panel.set(xticks=[], yticks=[])
+        panel.text(0.5, 0.5, "no runs", ha="center", color="gray", **looks)
+    elif missing:
+        box = {"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1}
+        panel.text(0.97, 0.05, f"missing: {', '.join(missing)}", ha="right", bbox=box, **looks)
+
+
+def _planned(experiment: str, tasks: Tasks) -> tuple[list[str], list[str]]:
+    """Tasks and methods to draw: all of the suite that wrote here, if it is one of ours."""
+    found = _methods(tasks)
+    for name, suite in SUITES.items():
+        ours = {f"{agent}-{critic}" for agent in suite.agents for critic in suite.critics}
+        if Path(experiment).name == (suite.folder or name) and ours & found:
+            return list(suite.tasks), in_order(ours)
+    return list(tasks), in_order(found)
+
+
+def _methods(tasks: Tasks) -> set[str]:
+    return {method for methods in tasks.values() for method in methods}
+
+
+def _ablations(tasks: Tasks) -> Tasks:
+    """MRN and its ablations alone, where at least one of these is there."""
+    wanted = {f"ddpg-{critic}" for critic in ABLATIONS}
+    chosen = {t: {m: r for m, r in methods.items() if m in wanted} for t, methods in tasks.items()}
+    chosen = {task: methods for task, methods in chosen.items() if methods}
+    return chosen if _methods(chosen) - {"ddpg-mrn"} else {}
+
+
+def _as_csv(summary: Summary) -> str:
+    """One line per task and method; every figure of `table.md`, unrounded."""
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(
+        ["task", "method", "seeds", "epochs", "planned", "success", "success_low", "success_high"]
+        + ["success_std", "area", "area_low", "area_high"]
+        + [f"episodes_to_{threshold:.0%}".rstrip("%") for threshold in THRESHOLDS]
+    )
+    for row in summary.rows:
+        place = [row.task, row.method, len(row.seeds), row.epochs, row.planned]
+        writer.writerow([*place, *row.success, row.std, *row.area, *row.episodes_to])
+    return table.getvalue()
+
+
+def _copy_metrics(run: Run, folder: Path) -> Path:
+    source = run.path / "metrics.csv" if run.path.is_dir() else run.path
+    target = folder / run.task / run.method / f"seed-{run.seed}.csv"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if not target.exists() or not os.path.samefile(source, target):
+        write_atomically(target, source.read_bytes())
+    return target
+
+
+def _save(figure: "Figure", path: Path) -> list[Path]:
+    written = []
+    for suffix, options in ((".pdf", {"CreationDate": None}), (".png", {})):
+        content = io.BytesIO()
+        figure.savefig(content, format=suffix[1:], dpi=150, metadata=options)
+        write_atomically(path.with_suffix(suffix), content.getvalue())
+        written.append(path.with_suffix(suffix))
+    _pyplot().close(figure)
+    return written
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise UserError("matplotlib is missing: pip install 'mrn[report]'") from None
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt
