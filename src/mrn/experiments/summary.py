@@ -15,6 +15,7 @@ from mrn.experiments.stats import (
     first_reaching,
     mean_and_std,
 )
+from mrn.experiments.style import in_order
 
 THRESHOLDS = (0.5, 0.9)
 REFERENCE = "ddpg-mrn"
@@ -79,7 +80,7 @@ def summarise(tasks: dict[str, dict[str, list[Run]]]) -> Summary:
         complete = [row for row in found if row.epochs == farthest]
         top = max((row.success.value for row in complete), default=np.inf)
         rows += [replace(r, best=r in complete and r.success.value == top) for r in found]
-    names = list(dict.fromkeys(row.method for row in rows))
+    names = in_order({row.method for row in rows})
     reference = REFERENCE if REFERENCE in names else names[0]
     by_place = {(row.task, row.method): row for row in rows if row.epochs == row.planned}
     shared = tuple(task for task in tasks if all((task, name) in by_place for name in names))

@@ -1,0 +1,157 @@
+"""Runs read from their folders, and what is written about them."""
+
+import json
+import re
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+from mrn.errors import UserError
+from mrn.experiments.figures import draw_all
+from mrn.experiments.report import write_report
+from mrn.experiments.runs import find_runs, group
+from mrn.experiments.summary import markdown, summarise
+from tests.experiments.helpers import write_run
+from tests.reliability.helpers import MRN
+
+
+@pytest.fixture
+def runs(tmp_path):
+    for seed, success in enumerate([[0.2, 0.4, 0.8], [0.4, 0.6, 1.0]], start=1):
+        write_run(tmp_path / "runs/mine", success, seed, "FetchPush")
+    write_run(tmp_path / "runs/mine", [0.1, 0.1, 0.3], 1, "FetchPush", critic="bvn")
+    write_run(tmp_path / "runs/mine", [0.5, 0.5, 0.5], 1, "FetchReach", critic="bvn")
+    return tmp_path / "runs"
+
+
+def rows(root):
+    summary = summarise(group(find_runs(root))["mine"])
+    return {(row.task, row.method): row for row in summary.rows}, summary
+
+
+def test_figures_by_hand(runs):
+    by_place, summary = rows(runs)
+    row = by_place["FetchPush", "ddpg-mrn"]
+    assert row.success.value == pytest.approx(0.9)
+    assert row.std == pytest.approx(np.sqrt(0.02))
+    assert row.area.value == pytest.approx((1.4 / 3 + 2.0 / 3) / 2)
+    # An epoch is 50 cycles of 20 episodes. Seed 1 was at 50 % after 3 epochs, seed 2 after 2.
+    assert row.episodes_to[0] == 2500
+    assert row.reached == (2, 1)
+    assert row.best
+    assert not by_place["FetchPush", "ddpg-bvn"].best
+    assert by_place["FetchPush", "ddpg-bvn"].episodes_to == (np.inf, np.inf)
+    # Tasks in the paper's order, methods too; mrn has no run on FetchReach.
+    assert list(by_place) == [
+        ("FetchReach", "ddpg-bvn"), ("FetchPush", "ddpg-mrn"), ("FetchPush", "ddpg-bvn"),
+    ]  # fmt: skip
+    assert summary.tasks == ("FetchPush",)
+    assert [a.method for a in summary.aggregates] == ["ddpg-mrn", "ddpg-bvn"]
+    assert summary.aggregates[1].improvement.value == 1.0
+
+
+def test_an_unfinished_method_is_compared_with_none(runs):
+    write_run(runs / "mine", [0.9], 3, "FetchPush", critic="pqe", epochs=3)
+    by_place, summary = rows(runs)
+    row = by_place["FetchPush", "ddpg-pqe"]
+    assert (row.epochs, row.planned, row.best) == (1, 3, False)
+    assert summary.tasks == ()
+    assert "| 1 of 3 |" in markdown(summary)
+
+
+def test_figures_and_their_curves_draw_the_same_again(runs, tmp_path):
+    written = draw_all(runs, tmp_path / "one")
+    folder = tmp_path / "one/mine"
+    names = {path.relative_to(folder).as_posix() for path in written}
+    assert {"curves.pdf", "curves.png", "aggregate.pdf", "table.md", "table.csv"} <= names
+    assert (folder / "curves.pdf").read_bytes().startswith(b"%PDF")
+    copy = folder / "FetchPush/ddpg-mrn/seed-2.csv"
+    assert copy.read_bytes() == (runs / "mine/FetchPush/ddpg-mrn/seed-2/metrics.csv").read_bytes()
+    draw_all(tmp_path / "one", tmp_path / "two")
+    for name in ("table.md", "table.csv", "curves.pdf", "aggregate.pdf", "curves.png"):
+        assert (folder / name).read_bytes() == (tmp_path / "two/mine" / name).read_bytes()
+
+
+def texts(figure):
+    return [text.get_text() for text in figure.findobj(match=lambda a: hasattr(a, "get_text"))]
+
+
+def test_the_main_figure_has_12_panels_and_marks_what_is_missing(tmp_path):
+    from mrn.experiments.figures import _planned, draw_curves
+
+    for seed in (100, 200):
+        write_run(tmp_path / "paper", [0.1, 0.2, 0.3], seed, "FetchPush")
+    write_run(tmp_path / "paper", [0.2], 100, "FetchPush", critic="bvn", epochs=3)
+    tasks = group(find_runs(tmp_path))["paper"]
+    figure = draw_curves(tasks, *_planned("paper", tasks))
+    assert len(figure.axes) == 12
+    assert figure.axes[0].get_gridspec().get_geometry() == (3, 4)
+    shown = texts(figure)
+    assert shown.count("no runs") == 11
+    assert "missing: monolithic, dn, wn, pqe" in shown
+    assert "FetchPush (1-2 seeds)" in shown
+    push = next(axes for axes in figure.axes if axes.get_title().startswith("FetchPush"))
+    np.testing.assert_allclose(push.lines[0].get_ydata(), [0.1, 0.2, 0.3])
+
+
+def test_settings_that_differ_between_seeds_are_named(runs, tmp_path):
+    write_run(runs / "mine", [0.1, 0.2, 0.3], 3, "FetchPush", batch_size=32)
+    page, finished = write_report(runs, tmp_path / "report")
+    assert finished
+    assert "mine/FetchPush/ddpg-mrn: its runs differ in batch_size" in page.read_text()
+
+
+def mrn(*arguments):
+    return subprocess.run([MRN, *map(str, arguments)], capture_output=True, text=True)
+
+
+def test_bad_input_gets_clear_messages(tmp_path):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for command in ("report", "figures"):
+        refused = mrn(command, empty, "-o", tmp_path / "out")
+        assert refused.returncode == 2
+        assert f"error: no runs in {empty}" in refused.stderr
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(UserError, match="there is no folder"):
+        find_runs(tmp_path / "none")
+    folder = write_run(tmp_path / "begun", [], epochs=3)
+    with pytest.raises(UserError, match=f"{folder}: no epoch is finished"):
+        write_report(tmp_path / "begun", tmp_path / "out")
+    folder = write_run(tmp_path / "cut", [0.1, 0.2])
+    file = folder / "metrics.csv"
+    file.write_text(file.read_text()[:-30])
+    with pytest.raises(UserError, match="metrics.csv is damaged in line 3; .*mrn resume"):
+        draw_all(tmp_path / "cut", tmp_path / "out")
+    file.write_text("epoch,success\n1,2\n")
+    with pytest.raises(UserError, match="its first line is not the columns"):
+        draw_all(tmp_path / "cut", tmp_path / "out")
+    (folder / "config.json").write_text("{")
+    with pytest.raises(UserError, match="config.json is damaged"):
+        draw_all(tmp_path / "cut", tmp_path / "out")
+
+
+def test_a_damaged_run_is_reported_beside_the_others(runs, tmp_path):
+    file = runs / "mine/FetchPush/ddpg-bvn/seed-1/metrics.csv"
+    file.write_text(file.read_text()[:-1])
+    page, finished = write_report(runs, tmp_path / "report")
+    assert not finished
+    data = re.search(r'id="data">(.*?)</script>', page.read_text(), re.S)[1]
+    assert "its last line is cut off" in json.loads(data)["problems"][0]
+
+
+def test_watching_follows_a_run_until_it_is_finished(tmp_path):
+    folder = write_run(tmp_path / "runs", [0.5], epochs=2)
+    command = [MRN, "report", str(tmp_path / "runs"), "-o", str(tmp_path), "--watch", "--every=1"]
+    watching = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    page = tmp_path / "index.html"
+    while not page.exists():
+        time.sleep(0.05)
+    assert '"refresh": 1' in page.read_text()
+    lines = (folder / "metrics.csv").read_text()
+    (folder / "metrics.csv").write_text(lines + lines.splitlines()[1].replace("1,", "2,", 1) + "\n")
+    assert watching.wait(timeout=30) == 0
+    assert '"refresh": 0' in page.read_text()
+    assert "1 runs, 1 finished" in page.read_text()
