@@ -106,6 +106,36 @@ def evaluate(
     print(f"steps to success          {steps}")
 
 
+def inspect(
+    run: Annotated[str, tyro.conf.arg(metavar="RUN")],
+    episodes: int = 100,
+    weights: str = "latest",
+    engine: str = "auto",
+    seed: int = 0,
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None,
+) -> None:
+    """Look into a trained critic: is -Q a distance, does it count steps, what is it made of?
+
+    Args:
+        run: A run folder, or a weights file.
+        episodes: Episodes to play.
+        weights: `latest`, or `best`.
+        engine: `envpool`, `gymnasium`, or `auto`.
+        seed: Seed of the environments and of the triples.
+        out: Where inspect.json and inspect.png go; by default the run's folder.
+    """
+    import mrn
+    from mrn.studies import inspection, inspection_report
+
+    agent = mrn.load(run, weights)
+    moments = inspection.watch(agent, episodes, seed, engine)
+    found = inspection.inspect(agent, moments, seed)
+    _print(inspection_report.table(found))
+    folder = out or (Path(run) if Path(run).is_dir() else Path(run).parent)
+    for path in inspection_report.write(found, agent, moments, folder):
+        print(path)
+
+
 def tasks() -> None:
     """List the paper's tasks."""
     from mrn.envs import TASKS
@@ -270,6 +300,7 @@ def main() -> None:
                 "sweep": sweep,
                 "figures": figures,
                 "report": report,
+                "inspect": inspect,
                 "tasks": tasks,
                 "critics": critics,
                 "bench": bench,

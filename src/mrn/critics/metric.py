@@ -28,10 +28,17 @@ class MetricCritic(Critic):
         """The head's projection of e2(s, g)."""
         return self.head.project(self.e2(torch.cat([state, goal], dim=-1)))
 
+    def embed(self, state: Tensor, action: Tensor) -> Tensor:
+        """x = e1(s, a), shape (B, width)."""
+        return self.e1(torch.cat([state, action], dim=-1))
+
+    def sides(self, state: Tensor, action: Tensor, goal_side: Any) -> tuple[Any, Any]:
+        """The projections between which the head measures."""
+        return self.head.project(self.embed(state, action)), goal_side
+
     def score(self, state: Tensor, action: Tensor, goal_side: Any) -> Tensor:
         """Minus the distance from e1(s, a) to the goal side."""
-        x = self.e1(torch.cat([state, action], dim=-1))  # (B, width)
-        return -self.head.distance(self.head.project(x), goal_side)
+        return -self.head.distance(*self.sides(state, action, goal_side))
 
 
 class MetricCriticSAG(MetricCritic):
@@ -46,7 +53,7 @@ class MetricCriticSAG(MetricCritic):
         """The goal itself: e2 has to wait for the action."""
         return goal
 
-    def score(self, state: Tensor, action: Tensor, goal_side: Tensor) -> Tensor:
-        """Minus the distance from e1(s, a) to e2(s, a, g)."""
+    def sides(self, state: Tensor, action: Tensor, goal_side: Tensor) -> tuple[Any, Any]:
+        """The projections of e1(s, a) and e2(s, a, g)."""
         y = self.e2(torch.cat([state, action, goal_side], dim=-1))  # (B, width)
-        return super().score(state, action, self.head.project(y))
+        return super().sides(state, action, self.head.project(y))

@@ -73,7 +73,7 @@ def draw_curves(tasks: Tasks, names: list[str], methods: list[str]) -> "Figure":
     columns = min(COLUMNS, len(names))
     rows = -(-len(names) // columns)
     size = (max(3.0 * columns, 6.0), 2.5 * rows + 0.7)
-    figure = _pyplot().figure(figsize=size, layout="constrained")
+    figure = pyplot().figure(figsize=size, layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False)
     shown, palette = short_names(methods), colours(methods)
     for panel in panels.flat[len(names) :]:
@@ -86,7 +86,7 @@ def draw_curves(tasks: Tasks, names: list[str], methods: list[str]) -> "Figure":
         _dress(panel, task, there, [shown[m] for m in methods if m not in there])
     for row in panels:
         row[0].set_ylabel("success")
-    handles = [_pyplot().Line2D([], [], color=palette[m], label=shown[m]) for m in methods]
+    handles = [pyplot().Line2D([], [], color=palette[m], label=shown[m]) for m in methods]
     place = {"loc": "outside lower center", "ncols": len(methods), "frameon": False}
     figure.legend(handles=handles, **place)
     return figure
@@ -104,7 +104,7 @@ def draw_aggregate(summary: Summary) -> "Figure":
         (f"P({reference} is better)", [a.improvement for a in summary.aggregates]),
     ]
     size = (9.0, 0.35 * len(methods) + 1.3)
-    figure = _pyplot().figure(figsize=size, layout="constrained")
+    figure = pyplot().figure(figsize=size, layout="constrained")
     panels = figure.subplots(1, len(parts), sharey=True)
     for panel, (title, values) in zip(panels, parts, strict=True):
         for height, (method, value) in enumerate(zip(methods, values, strict=True)):
@@ -208,11 +208,12 @@ def _save(figure: "Figure", path: Path) -> list[Path]:
         figure.savefig(content, format=suffix[1:], dpi=150, metadata=options)
         write_atomically(path.with_suffix(suffix), content.getvalue())
         written.append(path.with_suffix(suffix))
-    _pyplot().close(figure)
+    pyplot().close(figure)
     return written
 
 
-def _pyplot() -> Any:
+def pyplot() -> Any:
+    """matplotlib.pyplot, drawing to files only; or a hint how to install it."""
     try:
         import matplotlib as mpl
     except ImportError:

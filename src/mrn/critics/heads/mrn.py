@@ -51,10 +51,13 @@ class MRN(Head):
         hidden = self.hidden(x).relu_().chunk(len(self.parts), dim=-1)
         return tuple(output(part) for output, part in zip(self.outputs, hidden, strict=True))
 
+    def terms(self, from_: tuple[Tensor, ...], to: tuple[Tensor, ...]) -> list[Tensor]:
+        """The value of each part, shape (B,)."""
+        return [part(x, y) for part, x, y in zip(self.parts, from_, to, strict=True)]
+
     def distance(self, from_: tuple[Tensor, ...], to: tuple[Tensor, ...]) -> Tensor:
         """The sum of the parts, shape (B,)."""
-        terms = (part(x, y) for part, x, y in zip(self.parts, from_, to, strict=True))
-        return sum(terms)  # type: ignore[return-value]
+        return sum(self.terms(from_, to))  # type: ignore[return-value]
 
 
 class MRNSymmetric(MRN):
