@@ -9,6 +9,7 @@ import torch
 import mrn
 from mrn.critics import CRITICS
 from mrn.critics.base import count_parameters
+from mrn.experiments.suites import find_suite
 from tests.training.helpers import metrics
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -29,6 +30,17 @@ def test_your_own_environment_learns(tmp_path, monkeypatch):
     assert names["agent"].shape.action_high == (0.2, 0.2)
     success = [float(row["success"]) for row in metrics(tmp_path / "runs" / "pond")]
     assert max(success) >= 0.8
+
+
+def test_a_suite_of_ones_own_and_the_figures_of_results(tmp_path, monkeypatch, capsys):
+    text = re.search(r"```toml\n(.*?)```", (DOCS / "reproduce.md").read_text(), re.S)[1]
+    file = tmp_path / "mine.toml"
+    file.write_text(text.replace("my_package.envs:MyReach-v0", "FetchReach"))
+    configs = find_suite(str(file)).configs()
+    assert len(configs) == 2 * 3 * 3
+    assert configs[0] == mrn.Config.of("FetchPush", seed=100, epochs=20, batch_size=512)
+    run_examples("reproduce.md", DOCS.parent, monkeypatch)
+    assert "| FetchPush | mrn | 1 |" in capsys.readouterr().out
 
 
 def test_your_own_critic(tmp_path, monkeypatch):

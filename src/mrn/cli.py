@@ -187,7 +187,7 @@ def sweep(
 
     Args:
         suite: `paper-main`, `paper-ablation`, `paper-ablation-lr`, `fetch`, `quick`, or the name of
-            a TOML file of your own (docs/sweeps.md).
+            a TOML file of your own (docs/reproduce.md).
         jobs: Runs at a time on this machine; by default one for each core.
         threads: CPU threads of each run; by default the cores divided by the jobs, on Ray 1. A
             run's digits depend on it, so it is kept when a run goes on.

@@ -3,7 +3,9 @@
 import os
 import re
 import signal
+import time
 
+from mrn.training.lock import RunLock
 from tests.experiments.helpers import (
     NAMES,
     finish,
@@ -79,6 +81,19 @@ def test_a_failed_run_does_not_stop_the_others_and_the_exit_code_tells(undisturb
     assert "1 of 2 runs failed, the others are finished" in output
     assert re.search(rf"failed +{NAMES[0]}: error: cannot make the run folder", output)
     assert results(tmp_path, NAMES[1:2]) == results(undisturbed, NAMES[1:2])
+
+
+def test_a_run_that_another_process_trains_is_waited_for(undisturbed, tmp_path):
+    folder = tmp_path / "runs/tiny" / NAMES[0]
+    folder.mkdir(parents=True)
+    other = RunLock(folder)
+    sweep = start_sweep(tmp_path, count=1)
+    assert sweep.stdout.readline() == "1 runs, 0 of them finished already\n"
+    time.sleep(1)
+    assert [path.name for path in folder.iterdir()] == [".lock"]
+    other.close()
+    assert "started" in finish(sweep)
+    assert results(tmp_path, NAMES[:1]) == results(undisturbed, NAMES[:1])
 
 
 def test_other_settings_in_the_folder_are_refused_before_anything_starts(undisturbed, tmp_path):

@@ -60,8 +60,15 @@ def test_a_true_distance_counts_steps_and_breaks_no_triangle(walker):
     found = inspection.inspect(walker, moments)
     assert found.success == 1
     assert found.goal_triangle.share == 0
-    assert found.rank_correlation > 0.95
-    assert found.linear_correlation > 0.95
+    # The robot gains speed first: its steps are nearly, not exactly, in proportion to the way.
+    before = ~np.isnan(moments.steps_left)
+    way, steps = _way(moments)[before], moments.steps_left[before]
+    expected = scipy.stats.spearmanr(way, steps).statistic
+    assert found.rank_correlation == pytest.approx(expected, abs=1e-6)
+    assert expected > 0.9
+    cost = [sum(0.98**t for t in range(int(count) - 1)) for count in steps]
+    assert found.linear_correlation == pytest.approx(np.corrcoef(way, cost)[0, 1], abs=1e-6)
+    assert found.bias == pytest.approx(np.mean(way - cost), abs=1e-4)
     assert found.symmetric_share is None
     # Steps count down to the one that reaches the goal, and mean nothing after it.
     left = moments.steps_left[:50]
@@ -72,8 +79,12 @@ def test_a_true_distance_counts_steps_and_breaks_no_triangle(walker):
     across, up, values = inspection_report.goal_plane(walker, moments)
     row, column = np.unravel_index(values.argmin(), values.shape)
     here = moments.achieved[0]
-    assert across[column] == pytest.approx(here[0], abs=across[1] - across[0])
-    assert up[row] == pytest.approx(here[1], abs=up[1] - up[0])
+    assert abs(across[column] - here[0]) <= across[1] - across[0]
+    assert abs(up[row] - here[1]) <= up[1] - up[0]
+
+
+def _way(moments):
+    return 10 * (moments.achieved - moments.goal).norm(dim=-1).double().numpy()
 
 
 def test_a_distance_without_its_root_breaks_triangles(walker):

@@ -23,8 +23,9 @@ class LocalBackend:
 
     def start(self, job: Job) -> Handle:
         """Run `mrn train` on the job."""
-        command = [sys.executable, "-m", "mrn.experiments.child", "train", *job.config.arguments()]
-        command += ["--resume", f"--run-dir={job.folder}"]
+        # -P: as for `mrn` itself, the folder one happens to be in is no place to import from.
+        command = [sys.executable, "-P", "-m", "mrn.experiments.child", "train"]
+        command += [*job.config.arguments(), "--resume", f"--run-dir={job.folder}"]
         job.folder.parent.mkdir(parents=True, exist_ok=True)
         log = job.folder.with_name(job.folder.name + ".log")
         with open(log, "wb") as output:
