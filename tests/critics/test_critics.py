@@ -56,6 +56,20 @@ def test_the_two_sides_make_the_whole(name):
     assert not torch.allclose(q, critic(state, action, other_goal))
 
 
+def initial_distance(name: str) -> float:
+    """Mean of -Q over unit Gaussian inputs, and over ten draws of the weights."""
+    found = []
+    for seed in range(10):
+        torch.manual_seed(seed)
+        found.append(-make_critic(name, STATE, ACTION, GOAL)(*inputs(256, seed)).mean().item())
+    return sum(found) / len(found)
+
+
+@pytest.mark.parametrize("name", ["dn", "wn", "pqe", "iqe"])
+def test_no_rival_head_begins_on_another_scale_than_mrn(name):
+    assert 1 / 3 < initial_distance(name) / initial_distance("mrn") < 3
+
+
 @pytest.mark.parametrize("name", CRITICS)
 def test_metric_critics_are_minus_a_distance(name):
     critic = make_critic(name, STATE, ACTION, GOAL)

@@ -21,11 +21,17 @@ class DeepNorm(ProjectedHead):
     is_quasimetric: ClassVar[bool] = True
 
     def __init__(self, inputs: int, hidden: int, width: int) -> None:
-        """Build two layers of the given width."""
+        """Build two layers of the given width.
+
+        Distances start on MRN's scale: U0 and U have entries of variance 1, rows of W the sum 1
+        in the mean. So no head is slow to begin for its scale alone.
+        """
         super().__init__(inputs, hidden, EMBEDDING)
         self.u0 = nn.Linear(EMBEDDING, width, bias=False)
         self.u = nn.Linear(EMBEDDING, width, bias=False)
-        self.w = nn.Parameter(torch.empty(width, width).uniform_(-1, 1) * width**-0.5)
+        for layer in (self.u0, self.u):
+            nn.init.uniform_(layer.weight, -(3**0.5), 3**0.5)
+        self.w = nn.Parameter(torch.empty(width, width).uniform_(-1, 1) * (3 / width) ** 0.5)
         self.concave = Concave(width)
 
     def distance(self, from_: Tensor, to: Tensor) -> Tensor:

@@ -24,11 +24,15 @@ class WideNorm(ProjectedHead):
     is_quasimetric: ClassVar[bool] = True
 
     def __init__(self, inputs: int, hidden: int, components: int) -> None:
-        """Build the given number of components of 16 values each."""
+        """Build the given number of components of 16 values each.
+
+        Distances start on MRN's scale: rows of W have the sum 1 in the mean, over the half of
+        [relu d, relu -d] that is not 0. So no head is slow to begin for its scale alone.
+        """
         super().__init__(inputs, hidden, EMBEDDING)
-        fan_in = 2 * EMBEDDING
         rows = components * COMPONENT
-        self.w = nn.Parameter(torch.empty(rows, fan_in).uniform_(-1, 1) * fan_in**-0.5)
+        bound = (3 / EMBEDDING) ** 0.5
+        self.w = nn.Parameter(torch.empty(rows, 2 * EMBEDDING).uniform_(-1, 1) * bound)
         self.concave = Concave(components)
         self.reduce = MaxMean()
 
