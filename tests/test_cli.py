@@ -3,17 +3,18 @@
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.reliability.helpers import MRN, in_a_terminal
 
 SMALL = ["--epochs", "1", "--cycles", "1", "--episodes", "4", "--updates", "2"]
 SMALL += ["--eval-episodes", "4", "--width", "16", "--batch-size", "32", "--capacity", "400"]
 
 
 def mrn(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).with_name("mrn")), *arguments]
+    command = [MRN, *arguments]
     path = {"PYTHONPATH": str(Path(__file__).parents[1])}  # for the tests' own environments
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=os.environ | path)
 
@@ -48,27 +49,8 @@ def test_tasks_and_critics_are_listed():
 
 
 def test_a_terminal_gets_a_progress_bar(tmp_path):
-    import pty
-
-    main, child = pty.openpty()
-    command = [str(Path(sys.executable).with_name("mrn")), "train", "FetchReach", *SMALL]
-    size = {"COLUMNS": "160", "TERM": "xterm-256color"}
-    process = subprocess.Popen(
-        command, stdout=child, stderr=child, cwd=tmp_path, env=os.environ | size
-    )
-    os.close(child)
-    shown = b""
-    while True:
-        try:
-            part = os.read(main, 65536)
-        except OSError:  # how a pty says that the other side is closed
-            break
-        if not part:
-            break
-        shown += part
-    os.close(main)
-    assert process.wait() == 0
-    text = shown.decode()
+    code, text = in_a_terminal(MRN, "train", "FetchReach", *SMALL, cwd=tmp_path)
+    assert code == 0
     assert "━" in text
     assert re.search(r"epoch 1/1.*success.*steps/s.*left", text)
 

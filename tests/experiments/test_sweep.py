@@ -15,7 +15,7 @@ from tests.experiments.helpers import (
     wait_for,
     write_suite,
 )
-from tests.reliability.helpers import MRN, subprocess
+from tests.reliability.helpers import MRN, in_a_terminal, subprocess
 
 FIRST_TWO = NAMES[:2]
 
@@ -70,7 +70,11 @@ def test_a_sweep_asked_to_end_saves_and_goes_on(undisturbed, tmp_path):
     sweep.send_signal(signal.SIGINT)
     assert "SIGINT: saved; to go on: the same command" in finish(sweep, 130)
     assert not list(tmp_path.rglob(".lock"))
-    finish(start_sweep(tmp_path, count=1))
+    # On a terminal there is a live overview.
+    code, shown = in_a_terminal(MRN, "sweep", "tiny.toml", "--threads=1", cwd=tmp_path)
+    assert code == 0
+    assert re.search(rf"{NAMES[0]} .*[12]/3", shown)
+    assert re.search(r"0 done, 1 running, 0 waiting; left", shown)
     assert results(tmp_path, NAMES[:1]) == results(undisturbed, NAMES[:1])
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -94,6 +95,25 @@ def start(folder: Path, *options: str, task: str = "FetchReach", **popen) -> sub
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     return subprocess.Popen(command, text=True, env=environment, **(streams | popen))
+
+
+def in_a_terminal(*command: str, cwd: Path) -> tuple[int, str]:
+    """Run a command on a terminal of 160 columns: its exit code, and all that was shown."""
+    main, child = pty.openpty()
+    size = {"COLUMNS": "160", "TERM": "xterm-256color"}
+    process = subprocess.Popen(command, stdout=child, stderr=child, cwd=cwd, env=os.environ | size)
+    os.close(child)
+    shown = b""
+    while True:
+        try:
+            part = os.read(main, 65536)
+        except OSError:  # how a pty says that the other side is closed
+            break
+        if not part:
+            break
+        shown += part
+    os.close(main)
+    return process.wait(), shown.decode()
 
 
 def same_run(one: Path, other: Path) -> bool:

@@ -1,0 +1,34 @@
+"""The published results: their tables are those of their curves, and their suites can be run."""
+
+from pathlib import Path
+
+import pytest
+
+from mrn.experiments.runs import find_runs, group
+from mrn.experiments.suites import find_suite
+from mrn.experiments.summary import markdown, summarise
+
+RESULTS = Path(__file__).parents[2] / "results"
+SUITES = sorted((RESULTS / "suites").glob("*.toml"))
+
+
+@pytest.mark.parametrize("file", SUITES, ids=lambda file: file.stem)
+def test_the_table_is_that_of_the_curves_and_all_runs_are_there(file):
+    folder = RESULTS / file.stem
+    runs = find_runs(folder)
+    assert [run.problem for run in runs if run.problem] == []
+    configs = find_suite(str(file)).configs()
+    assert {run.path.relative_to(folder).as_posix() for run in runs} == {
+        f"{config.folder.as_posix()}.csv" for config in configs
+    }
+    epochs = {config.folder.as_posix(): config.epochs for config in configs}
+    for run in runs:
+        assert run.epochs == epochs[run.path.relative_to(folder).with_suffix("").as_posix()]
+    table = markdown(summarise(group(runs)[""]))
+    assert (folder / "table.md").read_text() == table
+    page = (RESULTS / "README.md").read_text()
+    assert table in page
+
+
+def test_there_are_published_suites():
+    assert [file.stem for file in SUITES] == ["fetch-push", "fetch-reach"]
