@@ -102,3 +102,16 @@ def test_axioms_on_random_triples(target, eta):
     assert (target(x, x, eta) == 0).all()
     assert (direct >= torch.linalg.vector_norm(x - z, dim=-1) - 1e-12).all()
     assert (target(x, z, eta) > target(z, x, eta) + 0.01).any()
+
+
+def test_the_slope_is_about_as_asymmetric_as_the_strip():
+    x, y = torch.rand(2, 100_000, 2, generator=torch.Generator().manual_seed(2))
+
+    def asymmetry(target, eta: float) -> float:
+        there, back = target(x, y, eta), target(y, x, eta)
+        return ((there - back).abs().sum() / (there + back).sum()).item()
+
+    assert asymmetry(shortest_path_length, 0.1) == pytest.approx(0.375, abs=0.005)
+    assert asymmetry(slope_length, 0.1) == pytest.approx(0.365, abs=0.005)
+    assert asymmetry(slope_length, 0.3) > asymmetry(shortest_path_length, 0.3) + 0.05
+    assert asymmetry(shortest_path_length, 0.9) < 0.005

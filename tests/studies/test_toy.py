@@ -99,15 +99,19 @@ def test_pictures_numbers_and_tables(tmp_path, monkeypatch):
     page.write_text("\n".join(["before", *marks, "after"]))
     (heads, rows), _ = toy_report.run(tmp_path / "new" / "toy", True, page)
     assert heads == ("best error", "eta = 0.3", "eta = 0.7")
-    assert rows[0] == ("MRN", *(f"{mean:.4f}" for mean in fits[0].best.mean(axis=1)))
-    assert rows[-1][1] == f"{np.mean([constant_error(SMALL, 0.3, seed) for seed in (1, 2, 3)]):.4f}"
+    best = fits[0].best
+    means, spread = best.mean(axis=1), best.std(axis=1, ddof=1) / 3**0.5
+    assert rows[0] == ("MRN", *(f"{m:.4f} ± {s:.4f}" for m, s in zip(means, spread, strict=True)))
+    constant = np.mean([constant_error(SMALL, 0.3, seed) for seed in (1, 2, 3)])
+    assert rows[-1][1].startswith(f"{constant:.4f} ±")
     written = page.read_text()
     assert written.startswith("before")
     assert f"| MRN | {rows[0][1]} | {rows[0][2]} |" in written
-    assert f"| less | {rows[0][1]} | {rows[4][1]} |" in written
+    assert f"| less | {means[0]:.4f} | {fits[4].best[0].mean():.4f} |" in written
     files = {path.name: path.read_bytes() for path in (tmp_path / "new" / "toy").iterdir()}
     assert files["toy.png"][:4] == files["parts.png"][:4] == b"\x89PNG"
     assert files["toy.pdf"][:4] == files["parts.pdf"][:4] == b"%PDF"
+    assert files["shares.csv"].count(b"\n") == 1 + 2 * 3
     measured = len(times(2))
     assert files["curves.csv"].count(b"\n") == 1 + len(MODELS) * 2 * 3 * measured
 

@@ -56,7 +56,7 @@ def shortest_path(
 def slope_length(start: Tensor, goal: Tensor, eta: Tensor | float) -> Tensor:
     """A quasimetric without jumps, for comparison: |x0 - xg| + 2 (1 - eta) x the height lost.
 
-    As asymmetric as d* and more, and as eta grows it becomes symmetric too.
+    At eta = 0.1 there and back differ about as much as they do for d*, and for wider strips more.
     """
     lost = (start[..., 1] - goal[..., 1]).relu()
     straight = torch.linalg.vector_norm(start - goal, dim=-1)

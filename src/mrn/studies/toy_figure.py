@@ -56,7 +56,7 @@ def draw_study(fits: list[Fit], path: Path) -> None:
             height = by_name[name].best[i].mean()
             ax.axhline(height, color=colour, linestyle=style, linewidth=1, label=MODELS[name].title)
         ax.set(title=f"η = {eta}", xscale="log", xlabel="iteration")
-        ax.set(yscale="log", ylim=(1e-3, 1), ylabel="mean squared error")
+        ax.set(yscale="log", ylim=(3e-4, 1), ylabel="mean squared error")
     handles, labels = ax.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
     save(figure, path)

@@ -10,7 +10,7 @@ import numpy as np
 from mrn.errors import UserError
 from mrn.experiments.figures import pyplot
 from mrn.studies.toy import CHANGED, CHANGED_ETAS, Fit, constant_error, sensitivity, study
-from mrn.studies.toy_figure import draw_parts, draw_study
+from mrn.studies.toy_figure import asymmetric_share, draw_parts, draw_study
 from mrn.studies.toy_models import MODELS
 from mrn.tables import Table, require_sections, write_sections
 from mrn.training.device import default_threads
@@ -37,7 +37,8 @@ def run(folder: Path, with_sensitivity: bool = False, page: Path | None = None) 
     workers = default_threads()
     fits = study(workers)
     _write_csv(folder / "curves.csv", _curves(fits))
-    _write_csv(folder / "best.csv", _best(fits))
+    _write_csv(folder / "best.csv", [*_best(fits), *_constants(fits[0])])
+    _write_csv(folder / "shares.csv", _shares(fits[0]))
     draw_study(fits, folder / "toy")
     draw_parts(fits[0], folder / "parts")
     tables = {"best": best_table(folder)}
@@ -52,13 +53,13 @@ def run(folder: Path, with_sensitivity: bool = False, page: Path | None = None) 
 
 
 def best_table(folder: Path) -> Table:
-    """Means over seeds of the best errors, by kind of network and eta, from `best.csv`."""
+    """Best errors by kind of network and eta, mean and standard error over seeds."""
     rows = _read_csv(folder / "best.csv")
     etas = list(dict.fromkeys(row["eta"] for row in rows))
     titles = {name: model.title for name, model in MODELS.items()}
     titles["constant"] = "the best constant"
     body = [
-        (title, *(_mean(rows, model=name, eta=eta) for eta in etas))
+        (title, *(_mean_and_error(_errors(rows, model=name, eta=eta)) for eta in etas))
         for name, title in titles.items()
     ]
     return ("best error", *(f"eta = {eta}" for eta in etas)), body
@@ -69,49 +70,67 @@ def sensitivity_table(folder: Path) -> Table:
     rows = _read_csv(folder / "sensitivity.csv")
     columns = [(eta, name) for eta in map(str, CHANGED_ETAS) for name in CHANGED]
     body = [
-        (change, *(_mean(rows, change=change, eta=eta, model=name) for eta, name in columns))
+        (
+            change,
+            *(_mean(_errors(rows, change=change, eta=eta, model=name)) for eta, name in columns),
+        )
         for change in dict.fromkeys(row["change"] for row in rows)
     ]
     return ("changed", *(f"{MODELS[name].title}, eta = {eta}" for eta, name in columns)), body
 
 
-def _mean(rows: list[Row], **where: str) -> str:
-    chosen = [float(row["error"]) for row in rows if all(row[key] == where[key] for key in where)]
-    return f"{np.mean(chosen):.4f}"
+def _errors(rows: list[Row], **where: str) -> list[float]:
+    """Over seeds."""
+    return [float(row["error"]) for row in rows if all(row[key] == where[key] for key in where)]
+
+
+def _mean(errors: list[float]) -> str:
+    return f"{np.mean(errors):.4f}"
+
+
+def _mean_and_error(errors: list[float]) -> str:
+    return f"{_mean(errors)} ± {np.std(errors, ddof=1) / len(errors) ** 0.5:.4f}"
 
 
 def _best(fits: Iterable[Fit]) -> Iterable[Row]:
-    """A row per network: its lowest error, and when; and the error of the best constant."""
+    """A row per network: its lowest error, and when."""
     for fit in fits:
-        for i, eta in enumerate(fit.settings.etas):
-            for j, seed in enumerate(fit.settings.seeds):
-                yield _row(fit, eta, seed, fit.best_iteration[i, j], fit.best[i, j])
-    settings = fit.settings
-    for eta, seed in ((eta, seed) for eta in settings.etas for seed in settings.seeds):
-        error = constant_error(settings, eta, seed)
-        yield {"model": "constant", "parameters": "1", "eta": f"{eta}", "seed": f"{seed}"} | {
-            "iteration": "",
-            "error": f"{error:.6g}",
-        }
+        for (i, j), error in np.ndenumerate(fit.best):
+            yield _row(fit, i, j) | _measured(int(fit.best_iteration[i, j]), error)
+
+
+def _constants(fit: Fit) -> Iterable[Row]:
+    """A row per problem: the error of the best constant."""
+    for i, j in np.ndindex(fit.best.shape):
+        error = constant_error(fit.settings, fit.settings.etas[i], fit.settings.seeds[j])
+        yield _row(fit, i, j) | {"model": "constant", "parameters": "1"} | _measured("", error)
 
 
 def _curves(fits: Iterable[Fit]) -> Iterable[Row]:
     """A row per network and measurement."""
     for fit in fits:
         for (time, i, j), error in np.ndenumerate(fit.errors):
-            eta, seed = fit.settings.etas[i], fit.settings.seeds[j]
-            yield _row(fit, eta, seed, fit.iterations[time], error)
+            yield _row(fit, i, j) | _measured(fit.iterations[time], error)
 
 
-def _row(fit: Fit, eta: float, seed: int, iteration: int, error: float) -> Row:
+def _shares(fit: Fit) -> Iterable[Row]:
+    """A row per network: the share of its asymmetric part."""
+    for i, j in np.ndindex(fit.best.shape):
+        share = asymmetric_share(fit, fit.settings.etas[i], fit.settings.seeds[j])
+        yield _row(fit, i, j) | {"asymmetric_share": f"{share:.4f}"}
+
+
+def _row(fit: Fit, eta: int, seed: int) -> Row:
     return {
         "model": fit.name,
         "parameters": str(fit.parameters),
-        "eta": str(eta),
-        "seed": str(seed),
-        "iteration": str(iteration),
-        "error": f"{error:.6g}",
+        "eta": str(fit.settings.etas[eta]),
+        "seed": str(fit.settings.seeds[seed]),
     }
+
+
+def _measured(iteration: int | str, error: float) -> Row:
+    return {"iteration": str(iteration), "error": f"{error:.6g}"}
 
 
 def _write_csv(path: Path, rows: Iterable[Row]) -> None:
