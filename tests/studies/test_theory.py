@@ -1,6 +1,7 @@
 """The paper's theory: values worked out by hand, counterexamples, and what holds everywhere."""
 
 import dataclasses
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from mrn.errors import UserError
 from mrn.studies import theory_report
 from mrn.studies.approximation import ETA, LANDMARKS, TRAINING, axioms_table, landmark_error
+from mrn.studies.commands import theory
 from mrn.studies.mdp import (
     MDPs,
     goal_rewards,
@@ -242,3 +244,15 @@ def test_a_page_without_a_place_for_the_tables(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="cannot read"):
         theory_report.run(tmp_path / "none.md")
     assert not made
+
+
+def test_the_command_prints_and_writes_the_same_tables(tmp_path, monkeypatch, capsys):
+    tables = {"triangle": lambda: (("what", "value"), [("Q*(x, [x])", "-0.667")])}
+    monkeypatch.setattr(theory_report, "TABLES", tables)
+    page = tmp_path / "page.md"
+    page.write_text("a\n<!-- triangle: begin -->\nold\n<!-- triangle: end -->\nb\n")
+    theory(page)
+    assert re.search(r"Q\*\(x, \[x\]\) +│ -0.667", capsys.readouterr().out)
+    lines = ["<!-- triangle: begin -->", "| what | value |", "| --- | --- |"]
+    lines += ["| Q*(x, [x]) | -0.667 |", "<!-- triangle: end -->"]
+    assert page.read_text() == "\n".join(["a", *lines, "b", ""])

@@ -181,9 +181,8 @@ def study(workers: int) -> list[Fit]:
 def sensitivity(workers: int) -> dict[str, list[Fit]]:
     """What decides between MRN and the monolithic network where the strip is narrow.
 
-    One setting at a time is moved, over the values that could matter: if the order of the two
-    stayed the same for all of them, it is the distance itself that decides it, and the last rows
-    change that.
+    One setting at a time is moved: those of the training first, then the number of pairs, and
+    last the distance itself.
     """
     base = Settings(etas=CHANGED_ETAS)
     changes: dict[str, dict[str, object]] = {
