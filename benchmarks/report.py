@@ -7,10 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table as RichTable
 
-Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
-"""Heads of the columns, and rows."""
-
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+from mrn.tables import Table, markdown, with_section
 
 # (what, where in the results, at least or at most, the figure asked for)
 TARGETS = (
@@ -123,13 +120,9 @@ def show(results: dict[str, Any]) -> None:
 
 def with_tables(page: str, results: dict[str, Any]) -> str:
     """A Markdown page whose part between the marks is replaced by every table."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
     written = [machine(results["machine"])]
-    for heads, rows in tables(results):
-        lines = [heads, ("---",) * len(heads), *rows]
-        written.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
-    return before + BEGIN + "\n" + "\n\n".join(written) + "\n" + END + after
+    written += map(markdown, tables(results))
+    return with_section(page, "measured", "\n\n".join(written))
 
 
 def machine(about: dict[str, Any]) -> str:

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from mrn.config import Config, check_range
 from mrn.errors import RunError, UserError
+from mrn.studies.commands import inspect, theory, toy
+from mrn.tables import console
 
 if TYPE_CHECKING:
     from mrn.experiments.sweep import Job
@@ -104,36 +105,6 @@ def evaluate(
     print(f"success at the last step  {result.success:.1%} +- {result.standard_error:.1%}")
     print(f"success at any step       {result.success_any:.1%}")
     print(f"steps to success          {steps}")
-
-
-def inspect(
-    run: Annotated[str, tyro.conf.arg(metavar="RUN")],
-    episodes: int = 100,
-    weights: str = "latest",
-    engine: str = "auto",
-    seed: int = 0,
-    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None,
-) -> None:
-    """Look into a trained critic: is -Q a distance, does it count steps, what is it made of?
-
-    Args:
-        run: A run folder, or a weights file.
-        episodes: Episodes to play.
-        weights: `latest`, or `best`.
-        engine: `envpool`, `gymnasium`, or `auto`.
-        seed: Seed of the environments and of the triples.
-        out: Where inspect.json and inspect.png go; by default the run's folder.
-    """
-    import mrn
-    from mrn.studies import inspection, inspection_report
-
-    agent = mrn.load(run, weights)
-    moments = inspection.watch(agent, episodes, seed, engine)
-    found = inspection.inspect(agent, moments, seed)
-    _print(inspection_report.table(found))
-    folder = out or (Path(run) if Path(run).is_dir() else Path(run).parent)
-    for path in inspection_report.write(found, agent, moments, folder):
-        print(path)
 
 
 def tasks() -> None:
@@ -285,8 +256,7 @@ def _print_estimate(jobs: "list[Job]", at_a_time: int) -> None:
 
 
 def _print(table: Table) -> None:
-    # Into a pipe or a file, rows are never folded.
-    Console(width=None if sys.stdout.isatty() else 200).print(table)
+    console().print(table)
 
 
 def main() -> None:
@@ -304,6 +274,8 @@ def main() -> None:
                 "tasks": tasks,
                 "critics": critics,
                 "bench": bench,
+                "toy": toy,
+                "theory": theory,
             },
             prog="mrn",
             description="Goal-conditioned reinforcement learning with metric critics.",

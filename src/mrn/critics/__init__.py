@@ -119,7 +119,7 @@ def make_critic(
         target = count_parameters(Monolithic(dims, width))
     size = _scale(recipe.size, width)
     if abs(count(size) / target - 1) > TOLERANCE:
-        size = _nearest_size(count, target)
+        size = nearest_size(count, target)
     return recipe.build(dims, encoder, size)
 
 
@@ -127,7 +127,7 @@ def _scale(size: int, width: int) -> int:
     return max(1, round(size * width / REFERENCE_WIDTH))
 
 
-def _nearest_size(count: Callable[[int], int], target: int) -> int:
+def nearest_size(count: Callable[[int], int], target: int) -> int:
     """The size >= 1 whose count is nearest to the target; counts grow with the size."""
     high = 1
     while count(high) < target:

@@ -53,7 +53,7 @@ def draw_all(root: Path, out: Path) -> list[Path]:
                 ablation, list(ablation), in_order(_methods(ablation))
             )
         for name, picture in pictures.items():
-            written += _save(picture, folder / name)
+            written += save(picture, folder / name)
         write_atomically(folder / "table.md", markdown(summary).encode())
         write_atomically(folder / "table.csv", _as_csv(summary).encode())
         written += [folder / "table.md", folder / "table.csv"]
@@ -201,7 +201,8 @@ def _copy_metrics(run: Run, folder: Path) -> Path:
     return target
 
 
-def _save(figure: "Figure", path: Path) -> list[Path]:
+def save(figure: "Figure", path: Path) -> list[Path]:
+    """Write a figure as PDF and PNG: the same figure, the same bytes."""
     written = []
     for suffix, options in ((".pdf", {"CreationDate": None}), (".png", {})):
         content = io.BytesIO()

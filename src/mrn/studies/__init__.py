@@ -1,0 +1,1 @@
+"""Small studies that check the paper's claims: its toy example and its theory."""

@@ -1,0 +1,69 @@
+"""The commands of the studies, for `mrn.cli`: they parse, call and print."""
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from mrn.tables import console, show
+
+
+def toy(
+    out: Annotated[Path, tyro.conf.arg(aliases=("-o",))] = Path("toy"),
+    sensitivity: bool = False,
+    write_docs: Path | None = None,
+) -> None:
+    """Learn shortest paths in a square from 20 pairs of points: the paper's toy example.
+
+    Args:
+        out: The folder for the pictures (PDF, PNG) and the numbers (CSV).
+        sensitivity: Also measure what decides between MRN and the monolithic network.
+        write_docs: A Markdown page whose marked sections are replaced by the tables.
+    """
+    from mrn.studies.toy_report import run
+
+    for table in run(out, sensitivity, write_docs):
+        show(table)
+    print(f"Pictures and numbers are in {out}.")
+
+
+def theory(write_docs: Path | None = None) -> None:
+    """Check the paper's theory on exact optimal values of small problems.
+
+    Args:
+        write_docs: A Markdown page whose marked sections are replaced by the tables.
+    """
+    from mrn.studies.theory_report import run
+
+    for table in run(write_docs):
+        show(table)
+
+
+def inspect(
+    run: Annotated[str, tyro.conf.arg(metavar="RUN")],
+    episodes: int = 100,
+    weights: str = "latest",
+    engine: str = "auto",
+    seed: int = 0,
+    out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None,
+) -> None:
+    """Look into a trained critic: is -Q a distance, does it count steps, what is it made of?
+
+    Args:
+        run: A run folder, or a weights file.
+        episodes: Episodes to play.
+        weights: `latest`, or `best`.
+        engine: `envpool`, `gymnasium`, or `auto`.
+        seed: Seed of the environments and of the triples.
+        out: Where inspect.json and inspect.png go; by default the run's folder.
+    """
+    import mrn
+    from mrn.studies import inspection, inspection_report
+
+    agent = mrn.load(run, weights)
+    moments = inspection.watch(agent, episodes, seed, engine)
+    found = inspection.inspect(agent, moments, seed)
+    console().print(inspection_report.table(found))
+    folder = out or (Path(run) if Path(run).is_dir() else Path(run).parent)
+    for path in inspection_report.write(found, agent, moments, folder):
+        print(path)

@@ -1,0 +1,95 @@
+"""The toy example's networks: d(x0, xg) from the critics' own parts, all of one size."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from mrn.critics import ENCODER, REFERENCE_WIDTH, nearest_size
+from mrn.critics.base import Critic, Dims, count_parameters, mlp
+from mrn.critics.bilinear import Bilinear
+from mrn.critics.heads.base import Head
+from mrn.critics.heads.deep_norm import DeepNorm
+from mrn.critics.heads.iqe import IQE
+from mrn.critics.heads.mrn import MRN, MRNAsymmetric, MRNSymmetric
+from mrn.critics.heads.pqe import PQE
+from mrn.critics.heads.wide_norm import WideNorm
+from mrn.critics.monolithic import Monolithic
+
+POINTS = Dims(state=2, action=0, goal=2)
+"""The start is a state, the goal a goal, and there are no actions."""
+
+
+class QuasimetricModel(nn.Module):
+    """d(x0, xg) = head(e(x0), e(xg)).
+
+    Start and goal live in the same square, so they share one encoder: the head's guarantees for
+    embeddings then are guarantees for points.
+    """
+
+    def __init__(self, width: int, head: Head) -> None:
+        """Build an encoder of two layers below the head, as the critics have."""
+        super().__init__()
+        self.encoder = mlp([2, width, width], activate_last=True)
+        self.head = head
+
+    def forward(self, start: Tensor, goal: Tensor) -> Tensor:
+        """d, shape (B,)."""
+        return self.head(self.encoder(start), self.encoder(goal))
+
+
+class CriticModel(nn.Module):
+    """d(x0, xg) = -Q(x0, no action, xg), for critics that promise nothing about distances."""
+
+    def __init__(self, critic: Critic) -> None:
+        """Wrap a critic of `POINTS`."""
+        super().__init__()
+        self.critic = critic
+
+    def forward(self, start: Tensor, goal: Tensor) -> Tensor:
+        """d, shape (B,)."""
+        return -self.critic(start, start[..., :0], goal)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A network of the study."""
+
+    title: str
+    """Its name in pictures and tables."""
+    build: Callable[[int, int], nn.Module]
+    """(width of the encoder, free size) -> network."""
+
+
+def _metric(head: Callable[[int, int, int], Head]) -> Callable[[int, int], nn.Module]:
+    return lambda width, size: QuasimetricModel(width, head(width, width, size))
+
+
+MODELS: dict[str, Model] = {
+    "mrn": Model("MRN", lambda _, size: QuasimetricModel(size, MRN(size, size))),
+    "mrn-sym": Model(
+        "MRN, symmetric part",
+        lambda width, size: QuasimetricModel(width, MRNSymmetric(width, size)),
+    ),
+    "mrn-asym": Model(
+        "MRN, asymmetric part",
+        lambda width, size: QuasimetricModel(width, MRNAsymmetric(width, size)),
+    ),
+    "bvn": Model("BVN", lambda _, size: CriticModel(Bilinear(POINTS, size, state_in_phi=True))),
+    "monolithic": Model("monolithic", lambda _, size: CriticModel(Monolithic(POINTS, size))),
+    "dn": Model("DN", _metric(DeepNorm)),
+    "wn": Model("WN", _metric(WideNorm)),
+    "pqe": Model("PQE", _metric(PQE)),
+    "iqe": Model("IQE", _metric(IQE)),
+}
+
+
+def make_model(name: str, width: int) -> nn.Module:
+    """A network with as many parameters as a monolithic one of the given width."""
+    build = MODELS[name].build
+    encoder = round(ENCODER * width / REFERENCE_WIDTH)
+    with torch.device("meta"):  # shapes only: no memory, no random numbers
+        target = count_parameters(Monolithic(POINTS, width))
+        size = nearest_size(lambda size: count_parameters(build(encoder, size)), target)
+    return build(encoder, size)
