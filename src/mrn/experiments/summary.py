@@ -5,6 +5,7 @@ from statistics import median
 
 import numpy as np
 
+from mrn import tables
 from mrn.experiments.runs import Array, Run, curves
 from mrn.experiments.stats import (
     Interval,
@@ -136,11 +137,9 @@ def short_names(methods: list[str]) -> dict[str, str]:
 def markdown(summary: Summary) -> str:
     """The figures as Markdown tables."""
     names = short_names([row.method for row in summary.rows])
-    lines = [
-        "| task | method | seeds | epochs | success | std | mean over epochs | "
-        "episodes to 50 % | to 90 % |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    heads: tuple[str, ...] = ("task", "method", "seeds", "epochs", "success", "std")
+    heads += ("mean over epochs", "episodes to 50 %", "to 90 %")
+    rows = []
     for row in summary.rows:
         mark = "**" if row.best else ""
         epochs = f"{row.epochs}" if row.epochs == row.planned else f"{row.epochs} of {row.planned}"
@@ -148,25 +147,19 @@ def markdown(summary: Summary) -> str:
             show_cost(cost, reached, len(row.seeds))
             for cost, reached in zip(row.episodes_to, row.reached, strict=True)
         ]
-        lines.append(
-            f"| {row.task} | {names[row.method]} | {len(row.seeds)} | {epochs} | "
-            f"{mark}{show(row.success)}{mark} | {percent(row.std)} | {show(row.area)} | "
-            f"{costs[0]} | {costs[1]} |"
-        )
-    if len(summary.tasks) > 1:
-        lines += [
-            "",
-            f"Across {len(summary.tasks)} tasks, interquartile mean:",
-            "",
-            f"| method | success | mean over epochs | P({names[summary.reference]} is better) |",
-            "|---|---|---|---|",
-        ]
-        lines += [
-            f"| {names[a.method]} | {show(a.success)} | {show(a.area)} | "
-            f"{'' if a.improvement is None else show(a.improvement)} |"
-            for a in summary.aggregates
-        ]
-    return "\n".join(lines) + "\n"
+        figures = (f"{mark}{show(row.success)}{mark}", percent(row.std), show(row.area))
+        seeds = str(len(row.seeds))
+        rows.append((row.task, names[row.method], seeds, epochs, *figures, *costs))
+    text = tables.markdown((heads, rows)) + "\n"
+    if len(summary.tasks) < 2:
+        return text
+    heads = ("method", "success", "mean over epochs", f"P({names[summary.reference]} is better)")
+    across = []
+    for each in summary.aggregates:
+        better = "" if each.improvement is None else show(each.improvement)
+        across.append((names[each.method], show(each.success), show(each.area), better))
+    title = f"Across {len(summary.tasks)} tasks, interquartile mean:"
+    return f"{text}\n{title}\n\n{tables.markdown((heads, across))}\n"
 
 
 def show(interval: Interval) -> str:

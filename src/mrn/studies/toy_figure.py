@@ -9,6 +9,7 @@ from torch import Tensor
 
 from mrn.critics.heads.mrn import MRN
 from mrn.experiments.figures import pyplot, save
+from mrn.experiments.style import COLOURS
 from mrn.studies.square import shortest_path, shortest_path_length
 from mrn.studies.toy import Fit, draw_pairs
 from mrn.studies.toy_models import MODELS, QuasimetricModel
@@ -17,15 +18,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 INDIGO = "#4b3f8f"
-CURVES = {"mrn": "#c0392b", "mrn-sym": "#2e8b57", "mrn-asym": "#d68910"}
+CURVES = ("mrn", "mrn-sym", "mrn-asym")
 """Drawn over iterations; all other networks are lines at their best."""
 RIVALS = {
-    "monolithic": ("#2c3e50", "-"),
-    "bvn": ("#2980b9", "--"),
-    "dn": ("#7f8c8d", ":"),
-    "wn": ("#8e44ad", "-."),
-    "pqe": ("#16a085", (0, (1, 1))),
-    "iqe": ("#e377c2", (0, (5, 1))),
+    "monolithic": "-",
+    "bvn": "--",
+    "dn": ":",
+    "wn": "-.",
+    "pqe": (0, (1, 1)),
+    "iqe": (0, (5, 1)),
 }
 SHOWN_ETA, SHOWN_START = 0.3, (0.7, 0.6)
 """The strip, and the point from which distances are shown, as the first seed learned them."""
@@ -42,8 +43,8 @@ def draw_study(fits: list[Fit], path: Path) -> None:
     _draw_square(square, SHOWN_ETA)
     by_name = {fit.name: fit for fit in fits}
     for i, (eta, ax) in enumerate(zip(fits[0].settings.etas, axes, strict=False)):
-        for name, colour in CURVES.items():
-            fit = by_name[name]
+        for name in CURVES:
+            fit, colour = by_name[name], COLOURS[name]
             mean = fit.errors[:, i].mean(axis=1)
             band = fit.errors[:, i].std(axis=1, ddof=1) / len(fit.settings.seeds) ** 0.5
             shown = slice(1, mean.argmin() + 1)  # iteration 0 has no place on the axis
@@ -52,9 +53,9 @@ def draw_study(fits: list[Fit], path: Path) -> None:
             low, high = (mean - band)[shown], (mean + band)[shown]
             ax.fill_between(at, low, high, color=colour, alpha=0.2, linewidth=0)
             ax.plot(at[-1:], mean[shown][-1:], "o", color=colour, markersize=4)
-        for name, (colour, style) in RIVALS.items():
-            height = by_name[name].best[i].mean()
-            ax.axhline(height, color=colour, linestyle=style, linewidth=1, label=MODELS[name].title)
+        for name, style in RIVALS.items():
+            looks = {"color": COLOURS[name], "linestyle": style, "linewidth": 1}
+            ax.axhline(by_name[name].best[i].mean(), label=MODELS[name].title, **looks)
         ax.set(title=f"η = {eta}", xscale="log", xlabel="iteration")
         ax.set(yscale="log", ylim=(3e-4, 1), ylabel="mean squared error")
     handles, labels = ax.get_legend_handles_labels()
@@ -125,9 +126,9 @@ def _draw_shares(ax: "Axes", fit: Fit) -> None:
         for eta in settings.etas
     ]
     at = [str(eta) for eta in settings.etas]
-    ax.bar(at, shares, color=CURVES["mrn-asym"], label="asymmetric")
+    ax.bar(at, shares, color=COLOURS["mrn-asym"], label="asymmetric")
     rest = [1 - share for share in shares]
-    ax.bar(at, rest, bottom=shares, color=CURVES["mrn-sym"], label="symmetric")
+    ax.bar(at, rest, bottom=shares, color=COLOURS["mrn-sym"], label="symmetric")
     ax.set(title="mean share of the parts", xlabel="η", ylim=(0, 1))
     ax.legend(loc="upper right", framealpha=1)
 
