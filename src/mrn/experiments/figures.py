@@ -87,8 +87,8 @@ def draw_curves(tasks: Tasks, names: list[str], methods: list[str]) -> "Figure":
     for row in panels:
         row[0].set_ylabel("success")
     handles = [pyplot().Line2D([], [], color=palette[m], label=shown[m]) for m in methods]
-    place = {"loc": "outside lower center", "ncols": len(methods), "frameon": False}
-    figure.legend(handles=handles, **place)
+    place = {"loc": "outside lower center", "ncols": min(len(methods), int(size[0] / 1.5))}
+    figure.legend(handles=handles, frameon=False, **place)
     return figure
 
 
