@@ -15,8 +15,9 @@ setup: .venv/ready
 train: setup
 	$(BIN)/mrn train FetchReach --epochs 3 --cycles 25 --run-dir $(RUN)
 
+# A process per core with one thread each: teams of threads that wait for each other spin.
 test: setup
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow

@@ -2,17 +2,17 @@
 
 import pytest
 
-COUNTS: list[str] = []
-
 
 @pytest.fixture
-def count():
+def count(record_property):
     """Call it with a line for the summary."""
-    return COUNTS.append
+    return lambda line: record_property("tried", line)
 
 
 def pytest_terminal_summary(terminalreporter):
-    if COUNTS:
+    reports = terminalreporter.stats.get("passed", [])
+    lines = [line for report in reports for name, line in report.user_properties if name == "tried"]
+    if lines:
         terminalreporter.section("reliability")
-        for line in COUNTS:
+        for line in lines:
             terminalreporter.write_line(line)
