@@ -1,18 +1,24 @@
 # Two commands: `make train` and `make test`. Each sets up what it needs first.
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 RUN ?= runs/first-$(shell date +%Y%m%d-%H%M%S)
 
 .PHONY: setup train test test-slow bench check format clean
 
-setup: .venv/ready
+setup: .venv/dev
 
+# What training needs, and no more.
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(INSTALL) -e .
 	touch $@
 
-train: setup
+.venv/dev: .venv/ready
+	$(INSTALL) -e '.[dev]'
+	touch $@
+
+train: .venv/ready
 	$(BIN)/mrn train FetchReach --epochs 3 --cycles 25 --run-dir $(RUN)
 
 # A process per core with one thread each: teams of threads that wait for each other spin.
@@ -23,7 +29,7 @@ test-slow: setup
 	$(BIN)/python -m pytest -m slow
 
 bench: setup
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	$(INSTALL) -e '.[bench]'
 	$(BIN)/mrn bench
 
 check: setup
