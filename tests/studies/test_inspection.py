@@ -114,6 +114,19 @@ def test_each_critic_has_what_it_has(agents, critic):
         assert found.symmetric_share is None
 
 
+@pytest.mark.parametrize(
+    ("spread", "axes"),
+    [([1.0], (0, 0)), ([1, 2], (0, 1)), ([9, 1, 5], (0, 1)), ([1, 9, 2, 5], (1, 3))],
+)
+def test_the_plane_of_the_picture_is_that_of_the_goals(spread, axes):
+    goals = torch.randn(50, len(spread)) * 0.01 + torch.linspace(-1, 1, 50)[:, None] * torch.tensor(
+        spread
+    )
+    nothing = torch.zeros(50, 1)
+    moments = inspection.Moments(nothing, nothing, goals, goals, np.zeros(50), np.zeros(1))
+    assert inspection_report.plane_axes(moments) == axes
+
+
 def test_the_share_of_the_parts_by_hand(agents):
     agent = agents["mrn"]
     moments = inspection.watch(agent, 4, seed=1)

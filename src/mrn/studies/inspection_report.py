@@ -84,8 +84,10 @@ def draw(agent: Agent, moments: Moments) -> bytes:
 def plane_axes(moments: Moments) -> tuple[int, int]:
     """The two coordinates of the goal that vary most; on the table, for Fetch, x and y."""
     spread = moments.goal.std(dim=0)
-    first, second = sorted(spread.topk(min(2, len(spread))).indices.tolist() * 2)[:2]
-    return (0, 1) if len(spread) == 3 else (first, second)
+    if len(spread) == 3:
+        return 0, 1
+    most = sorted(spread.topk(min(2, len(spread))).indices.tolist())
+    return most[0], most[-1]  # twice the same where a goal is one number
 
 
 def goal_plane(agent: Agent, moments: Moments) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
