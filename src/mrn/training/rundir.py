@@ -15,7 +15,8 @@ from mrn.training.files import parse_json, read_bounded, write_atomically
 from mrn.training.lock import LOCK, RunLock
 
 CHANGEABLE = ("epochs", "device", "threads", "workers", "worker_timeout", "checkpoint_every")
-"""Settings that do not decide what a run computes, or only how far it goes."""
+"""Settings that do not decide what a run computes, or only how far it goes, or (device, threads) in
+which order sums are rounded."""
 
 COLUMNS = (
     "epoch",
