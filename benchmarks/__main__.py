@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks import collection, cycle, end_to_end, growth, saving, update
 from benchmarks.report import show, with_tables
-from mrn.training.device import default_threads, torch_threads
+from mrn.device import default_threads, settle_memory, torch_threads
 from mrn.training.rundir import versions
 
 ROOT = Path(__file__).parents[1]
@@ -16,6 +16,7 @@ PAGE = ROOT / "docs" / "performance.md"
 
 def main() -> None:
     """Measure, print, write."""
+    settle_memory()
     threads = default_threads()
     with torch_threads(threads):
         whole = end_to_end.measure(threads)

@@ -35,8 +35,9 @@ def measure(threads: int) -> dict[str, float]:
         count(learner.actor_target, "forward", "targets")
         count(learner.critic_target, "forward", "targets")
         count(learner, "compute_gradients", "gradients")
-        count(learner.optimizer, "step", "optimiser")
-        count(learner, "update_targets", "optimiser")
+        for optimizer in learner.optimizers.values():
+            count(optimizer, "step", "optimiser")
+        count(learner, "end_cycle", "optimiser")
         sample = _timed(trainer.hindsight.sample, "sampling", seconds)
         object.__setattr__(trainer.hindsight, "sample", sample)  # a frozen dataclass
         count(trainer.agent.normalizer, "forward", "sampling")

@@ -12,7 +12,9 @@ from benchmarks.setting import fill, make_trainer, one_update
 
 MEMORY = """
 from benchmarks.setting import *
+from mrn.device import settle_memory
 from mrn.envs import make_envs
+settle_memory()
 trainer = make_trainer({task!r})
 fill(trainer, 1_000_000)
 with make_envs(trainer.agent.shape, 20, "envpool", 2) as envs:

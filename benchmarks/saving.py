@@ -18,7 +18,7 @@ def measure(cycle_seconds: float) -> dict[str, float]:
     assert plan.episodes == CYCLE_EPISODES
     episodes, seconds = random_episodes(trainer.agent.shape), []
     with tempfile.TemporaryDirectory() as folder:
-        checkpoints = Checkpoints(Path(folder) / "checkpoints")
+        checkpoints = Checkpoints(Path(folder))
         started = time.perf_counter()
         checkpoints.save(trainer, [])
         first = time.perf_counter() - started

@@ -5,13 +5,24 @@ from typing import Any
 
 from mrn.config import Config
 from mrn.critics import make_critic
-from mrn.errors import UserError
+from mrn.device import find_device
+from mrn.errors import RunError, UserError
 from mrn.training.agent import Agent, find_weights
-from mrn.training.device import find_device
 from mrn.training.evaluate import Evaluation
 from mrn.training.loop import run
+from mrn.version import __version__
 
-__all__ = ["Agent", "Config", "Evaluation", "UserError", "load", "make_critic", "train"]
+__all__ = [
+    "Agent",
+    "Config",
+    "Evaluation",
+    "RunError",
+    "UserError",
+    "__version__",
+    "load",
+    "make_critic",
+    "train",
+]
 
 
 def train(

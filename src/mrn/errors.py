@@ -1,6 +1,9 @@
 """Errors that a user can mend: each says what is wrong, where, and the remedy."""
 
-from collections.abc import Mapping
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import TypeVar
 
@@ -34,3 +37,16 @@ def look_up(kind: str, name: str, table: Mapping[str, T]) -> T:
         return table[name]
     except KeyError:
         raise unknown(kind, name, list(table)) from None
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """What goes wrong in this block is one message, and an exit code that says of which kind."""
+    try:
+        yield
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt as interrupt:
+        print(interrupt, file=sys.stderr)
+        sys.exit(128 + getattr(interrupt, "number", signal.SIGINT))

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from mrn.errors import UserError
-from mrn.training.files import read_bounded, write_atomically
+from mrn.files import read_bounded, write_atomically
 
 Table = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
 """Heads of the columns, and rows."""

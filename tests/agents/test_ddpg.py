@@ -6,19 +6,24 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from mrn.agents.ddpg import DDPG, actor_loss, bellman_target
+from mrn.agents.ddpg import DDPG, DDPGSettings
+from mrn.agents.losses import actor_loss, bellman_target
 from mrn.batch import Batch
-from mrn.config import Learning
-from mrn.critics import CRITICS, Dims, make_critic
+from mrn.critics import CRITICS, Critic, Dims, make_critic
 
 DIMS = Dims(state=6, action=3, goal=2)
 
 
 def learner(critic: str = "mrn", seed: int = 0, **settings) -> DDPG:
     torch.manual_seed(seed)
-    config = Learning(width=32, **settings)
-    built = make_critic(critic, DIMS.state, DIMS.action, DIMS.goal, width=32)
-    return DDPG(DIMS, built, config)
+
+    def factory() -> Critic:
+        return make_critic(critic, DIMS.state, DIMS.action, DIMS.goal, width=32)
+
+    return DDPG(DIMS, factory, DDPGSettings(width=32, **settings))
+
+
+GENERATOR = torch.Generator()  # DDPG's updates draw nothing from it
 
 
 def random_batch(size: int = 64, seed: int = 1) -> Batch:
@@ -76,7 +81,7 @@ def test_both_gradients_are_taken_before_either_step():
     """The actor's step must come from the critic as it was, not as the critic's step left it."""
     agent = learner()
     expected = copy.deepcopy(agent)
-    agent.update(random_batch())
+    agent.update(random_batch(), GENERATOR)
     expected.compute_gradients(random_batch())
     optimizers = [
         torch.optim.Adam(part.parameters(), lr=1e-3) for part in (expected.actor, expected.critic)
@@ -92,7 +97,7 @@ def test_the_goal_side_is_computed_once_per_update():
     calls = []
     goal_side = agent.critic.goal_side
     agent.critic.goal_side = lambda s, g: calls.append(1) or goal_side(s, g)
-    agent.update(random_batch())
+    agent.update(random_batch(), GENERATOR)
     assert len(calls) == 1
 
 
@@ -100,7 +105,7 @@ def test_updates_reduce_the_critic_loss_and_are_reproducible():
     runs = []
     for _ in range(2):
         agent = learner()
-        runs.append(torch.stack([agent.update(random_batch()) for _ in range(60)]))
+        runs.append(torch.stack([agent.update(random_batch(), GENERATOR) for _ in range(60)]))
     assert torch.equal(runs[0], runs[1])
     assert runs[0][-1, 0] < 0.5 * runs[0][0, 0]
 
@@ -108,12 +113,12 @@ def test_updates_reduce_the_critic_loss_and_are_reproducible():
 def test_targets_keep_nine_tenths():
     agent = learner()
     before = copy.deepcopy(agent.critic_target)
-    agent.update(random_batch())
+    agent.update(random_batch(), GENERATOR)
     assert all(
         torch.equal(a, b)
         for a, b in zip(agent.critic_target.parameters(), before.parameters(), strict=True)
     )
-    agent.update_targets()
+    agent.end_cycle()
     for target, old, new in zip(
         agent.critic_target.parameters(),
         before.parameters(),
@@ -131,7 +136,7 @@ def test_exploration_has_the_specified_noise():
     n = 20_000
     state, goal = torch.zeros(n, DIMS.state), torch.zeros(n, DIMS.goal)
     generator = torch.Generator().manual_seed(0)
-    action = agent.explore(state, goal, agent.draw_noise(n, generator=generator))
+    action = agent.explorer(1, n, generator)(state, goal)
     assert action.abs().max() <= 1
     # P(|a| > 0.8): uniform rows only (0.2 of them); Gaussian noise of 0.2 is 4 sigma away.
     large = (action.abs() > 0.8).float().mean().item()
@@ -142,6 +147,6 @@ def test_exploration_has_the_specified_noise():
     rows = (action.abs() > 0.8).float()
     together = (rows[:, 0] * rows[:, 1]).mean().item()
     assert together == pytest.approx(0.3 * 0.04, abs=0.003)
-    again = agent.draw_noise(n, generator=generator.manual_seed(0))
-    assert torch.equal(action, agent.explore(state, goal, again))
+    again = agent.explorer(1, n, generator.manual_seed(0))
+    assert torch.equal(action, again(state, goal))
     assert torch.equal(agent.act(state, goal), torch.zeros(n, DIMS.action))

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import mrn
 from mrn.envs import TASKS, find_task
-from mrn.training.rundir import COLUMNS, RunDir
+from mrn.training.metrics import COLUMNS
+from mrn.training.rundir import RunDir
 from tests.reliability.helpers import MRN
 from tests.training.helpers import TINY, metrics
 

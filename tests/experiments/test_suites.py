@@ -1,8 +1,8 @@
 import itertools
 
 import pytest
-import tyro
 
+from mrn import cli
 from mrn.config import Config
 from mrn.envs import TASKS
 from mrn.errors import UserError
@@ -92,6 +92,9 @@ def test_unknown_suites_are_named():
         Config.of("HandManipulateEggFull-v1", reward_shift=-0.25, relabel="final", epochs=4),
     ],
 )
-def test_the_command_of_a_run_parses_to_its_settings(config):
-    flat = (tyro.conf.PositionalRequiredArgs, tyro.conf.OmitArgPrefixes)
-    assert tyro.cli(Config, args=config.arguments(), config=flat) == config
+def test_the_command_of_a_run_parses_to_its_settings(config, monkeypatch):
+    parsed = []
+    monkeypatch.setattr(cli.training, "_run", lambda config, *_: parsed.append(config))
+    monkeypatch.setattr("sys.argv", ["mrn", "train", *config.arguments()])
+    cli.main()
+    assert parsed == [config]

@@ -13,8 +13,8 @@ import torch
 
 import mrn
 from mrn.envs import find_task
+from mrn.files import checksum
 from mrn.training.checkpoint import Checkpoints
-from mrn.training.files import checksum
 from mrn.training.rundir import read_settings
 from mrn.training.trainer import Trainer
 from tests.training.helpers import tiny_run
@@ -32,7 +32,7 @@ def run(tmp_path_factory) -> Path:
 def loaded(folder: Path) -> Trainer:
     """A trainer brought to the newest checkpoint of a run folder."""
     trainer = Trainer(read_settings(folder), find_task("FetchReach", 0.0), torch.device("cpu"))
-    assert Checkpoints(folder / "checkpoints").load(trainer) is not None
+    assert Checkpoints(folder).load(trainer) is not None
     return trainer
 
 

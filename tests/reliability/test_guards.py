@@ -72,7 +72,7 @@ def test_a_checkpoint_of_infinite_weights_is_refused(tmp_path):
     )
     trainer.agent.learner.optimizer.mean[3][0] = float("inf")
     with pytest.raises(RunError, match="not a finite number in optimizer.mean.3"):
-        Checkpoints(tmp_path / "checkpoints").save(trainer, [])
+        Checkpoints(tmp_path).save(trainer, [])
     assert not (tmp_path / "checkpoints").exists()
 
 

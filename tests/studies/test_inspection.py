@@ -7,7 +7,8 @@ import scipy.stats
 import torch
 
 import mrn
-from mrn.studies import inspection, inspection_report
+from mrn.studies.inspection import measure as inspection
+from mrn.studies.inspection import report as inspection_report
 from tests.reliability.helpers import MRN
 from tests.training.helpers import straight, tiny_run
 

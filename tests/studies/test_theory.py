@@ -8,11 +8,19 @@ import numpy as np
 import pytest
 import torch
 
+from mrn.cli.studies import theory
 from mrn.errors import UserError
-from mrn.studies import theory_report
-from mrn.studies.approximation import ETA, LANDMARKS, TRAINING, axioms_table, landmark_error
-from mrn.studies.commands import theory
-from mrn.studies.mdp import (
+from mrn.studies.theory import report as theory_report
+from mrn.studies.theory.approximation import ETA, LANDMARKS, TRAINING, axioms_table, landmark_error
+from mrn.studies.theory.checks import (
+    ALTERNATING,
+    best_single_pair,
+    broken_triples,
+    goal_pairs_met,
+    largest_excess,
+    lift,
+)
+from mrn.studies.theory.mdp import (
     MDPs,
     goal_rewards,
     next_state_values,
@@ -21,17 +29,9 @@ from mrn.studies.mdp import (
     random_maps,
     random_mdps,
 )
-from mrn.studies.square import shortest_path_length
-from mrn.studies.theory import (
-    ALTERNATING,
-    best_single_pair,
-    broken_triples,
-    goal_pairs_met,
-    largest_excess,
-    lift,
-)
-from mrn.studies.theory_report import TABLES, random_problems
-from mrn.studies.toy_models import MODELS
+from mrn.studies.theory.report import TABLES, random_problems
+from mrn.studies.toy.models import MODELS
+from mrn.studies.toy.square import shortest_path_length
 from mrn.tables import markdown, with_section
 
 PAGE = Path(__file__).parents[2] / "docs" / "theory.md"
@@ -186,8 +186,8 @@ def test_the_next_states_reward_breaks_theorem_1_for_small_discounts(gamma, brok
 def test_axioms_on_trained_networks(monkeypatch):
     shorter = dataclasses.replace(TRAINING, seeds=(100, 200), iterations=150)
     some = {name: MODELS[name] for name in ("mrn", "pqe", "monolithic")}
-    monkeypatch.setattr("mrn.studies.approximation.TRAINING", shorter)
-    monkeypatch.setattr("mrn.studies.approximation.MODELS", some)
+    monkeypatch.setattr("mrn.studies.theory.approximation.TRAINING", shorter)
+    monkeypatch.setattr("mrn.studies.theory.approximation.MODELS", some)
     rows = {row[0]: row[1:] for row in axioms_table()[1]}
     for name in ("MRN", "PQE"):
         at_itself, lowest, broken, _ = rows[name]

@@ -10,10 +10,11 @@ import torch
 
 from mrn.critics.base import count_parameters
 from mrn.errors import UserError
-from mrn.studies import toy_figure, toy_report
-from mrn.studies.square import shortest_path_length
-from mrn.studies.toy import Fit, Settings, constant_error, draw_pairs, times, train
-from mrn.studies.toy_models import MODELS, make_model
+from mrn.studies.toy import figure as toy_figure
+from mrn.studies.toy import report as toy_report
+from mrn.studies.toy.models import MODELS, make_model
+from mrn.studies.toy.square import shortest_path_length
+from mrn.studies.toy.study import Fit, Settings, constant_error, draw_pairs, times, train
 from mrn.tables import markdown, with_section
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ import mrn
 from mrn.agents import DDPG
 from mrn.replay import ReplayBuffer
 from mrn.training import loop, trainer
-from mrn.training.rundir import COLUMNS
+from mrn.training.metrics import COLUMNS
 from tests.training.helpers import metrics, same_weights, tiny_run
 
 
@@ -51,7 +51,7 @@ def test_the_order_of_the_protocol(tmp_path, monkeypatch):
         (trainer, "play"),
         (ReplayBuffer, "add"),
         (DDPG, "update"),
-        (DDPG, "update_targets"),
+        (DDPG, "end_cycle"),
         (loop, "evaluate"),
     ):
         original = getattr(owner, name)
@@ -62,7 +62,7 @@ def test_the_order_of_the_protocol(tmp_path, monkeypatch):
 
         monkeypatch.setattr(owner, name, spy)
     tiny_run(tmp_path / "run")
-    cycle = ["play", "add", "update", "update", "update", "update_targets"]
+    cycle = ["play", "add", "update", "update", "update", "end_cycle"]
     epoch = [*cycle, *cycle, "evaluate"]
     assert events == epoch * 2
 
@@ -70,7 +70,7 @@ def test_the_order_of_the_protocol(tmp_path, monkeypatch):
 def test_metrics_have_a_row_per_epoch(tmp_path):
     tiny_run(tmp_path / "run")
     rows = metrics(tmp_path / "run", timings=True)
-    assert list(rows[0]) == list(COLUMNS)
+    assert list(rows[0]) == [*COLUMNS, *DDPG.METRICS]
     assert [row["epoch"] for row in rows] == ["1", "2"]
     assert [row["env_steps"] for row in rows] == ["400", "800"]  # 2 cycles x 4 episodes x 50
     assert [row["updates"] for row in rows] == ["6", "12"]
@@ -153,7 +153,7 @@ def test_mistakes_leave_no_folder_behind(tmp_path):
     ("settings", "message"),
     [
         ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
-        ({"discount": 1.0}, "discount must be at most 1"),
+        ({"discount": 1.0}, "discount must be below 1, got 1.0"),
         ({"discount": float("nan")}, "discount must be a finite number"),
         ({"learning_rate": float("inf")}, "learning_rate must be a finite number"),
         ({"relabel_probability": 1.5}, "relabel_probability must be at most 1"),

@@ -1,6 +1,6 @@
 """Adam (Kingma & Ba 2014, https://arxiv.org/abs/1412.6980) over all weights in one fused call."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
@@ -28,7 +28,7 @@ class Adam:
 
     @torch.no_grad()
     def step(self) -> None:
-        """Take one step along the gradients; a weight without one stays."""
+        """Take one step; a weight without a gradient has one of 0, and goes on by its momentum."""
         adam(
             self.weights,
             [torch.zeros_like(w) if w.grad is None else w.grad for w in self.weights],
@@ -45,6 +45,11 @@ class Adam:
             eps=1e-8,
             maximize=False,
         )
+
+    def apply(self, fn: Callable[[Tensor], Tensor]) -> None:
+        """Move the moments, as `nn.Module` moves weights: to another device or type."""
+        for values in (self.mean, self.square, self.steps):
+            values[:] = map(fn, values)
 
     def state_dict(self) -> dict[str, Tensor]:
         """The moments and the number of steps, by name, in place."""

@@ -7,17 +7,12 @@ import torch
 
 from mrn.critics.base import Critic, Dims, count_parameters
 from mrn.critics.bilinear import Bilinear
-from mrn.critics.heads.base import Head
-from mrn.critics.heads.deep_norm import DeepNorm
-from mrn.critics.heads.iqe import IQE
-from mrn.critics.heads.mrn import MRN, MRNAsymmetric, MRNSquared, MRNSymmetric
-from mrn.critics.heads.pqe import PQE
-from mrn.critics.heads.wide_norm import WideNorm
+from mrn.critics.heads import ENCODER, HEADS, Head, HeadDesign
 from mrn.critics.metric import MetricCritic, MetricCriticSAG
 from mrn.critics.monolithic import Monolithic
 from mrn.errors import look_up
 
-__all__ = ["CRITICS", "Critic", "Dims", "Head", "Recipe", "make_critic"]
+__all__ = ["CRITICS", "Architecture", "Critic", "Dims", "Head", "make_critic"]
 
 TOLERANCE = 0.03
 """How far the number of parameters may be from the monolithic critic's."""
@@ -25,12 +20,9 @@ TOLERANCE = 0.03
 REFERENCE_WIDTH = 256
 """The paper's width of the monolithic critic, to which the sizes below belong."""
 
-ENCODER = 176
-"""The paper's width of e1, e2 and of a projection's hidden layer."""
-
 
 @dataclass(frozen=True)
-class Recipe:
+class Architecture:
     """How to build a critic, with one free size that is moved where the count demands it."""
 
     build: Callable[[Dims, int, int], Critic]
@@ -41,56 +33,36 @@ class Recipe:
     """Q in one line, for `mrn critics`."""
 
 
-def _metric(head: Callable[[int, int, int], Head]) -> Callable[[Dims, int, int], Critic]:
-    """A metric critic whose head takes (inputs, hidden, size)."""
-    return lambda dims, width, size: MetricCritic(dims, width, head(width, width, size))
+def _metric(head: HeadDesign) -> Architecture:
+    """Minus a head's distance between two encoders' embeddings."""
+    return Architecture(
+        lambda dims, width, size: MetricCritic(dims, *head.build_on(width, size)),
+        head.size,
+        f"-({head.distance})",
+    )
 
 
-CRITICS: dict[str, Recipe] = {
-    "mrn": Recipe(
-        lambda dims, _, size: MetricCritic(dims, size, MRN(size, size)),
-        ENCODER,
-        "-(rms_i(phi_i(x) - phi_i(y)) + max_j relu(h_j(x) - h_j(y)))",
-    ),
-    "mrn-sym": Recipe(
-        lambda dims, width, size: MetricCritic(dims, width, MRNSymmetric(width, size)),
-        2 * ENCODER,
-        "-rms_i(phi_i(x) - phi_i(y))",
-    ),
-    "mrn-asym": Recipe(
-        lambda dims, width, size: MetricCritic(dims, width, MRNAsymmetric(width, size)),
-        2 * ENCODER,
-        "-max_j relu(h_j(x) - h_j(y))",
-    ),
-    "mrn-sag": Recipe(
-        lambda dims, _, size: MetricCriticSAG(dims, size, MRN(size, size)),
+CRITICS: dict[str, Architecture] = {
+    **{name: _metric(head) for name, head in HEADS.items() if name.startswith("mrn")},
+    "mrn-sag": Architecture(
+        lambda dims, width, size: MetricCriticSAG(dims, *HEADS["mrn"].build_on(width, size)),
         ENCODER,
         "mrn with y = e2(s, a, g)",
     ),
-    "mrn-squared": Recipe(
-        lambda dims, _, size: MetricCritic(dims, size, MRNSquared(size, size)),
-        ENCODER,
-        "-(mean_i (phi_i(x) - phi_i(y))^2 + max_j relu(h_j(x) - h_j(y)))",
-    ),
-    "monolithic": Recipe(
+    "monolithic": Architecture(
         lambda dims, _, size: Monolithic(dims, size), REFERENCE_WIDTH, "MLP(s, a, g)"
     ),
-    "bvn": Recipe(
+    "bvn": Architecture(
         lambda dims, _, size: Bilinear(dims, size, state_in_phi=True),
         ENCODER,
         "f(s, a) . phi(s, g)",
     ),
-    "uvfa": Recipe(
+    "uvfa": Architecture(
         lambda dims, _, size: Bilinear(dims, size, state_in_phi=False),
         ENCODER,
         "f(s, a) . phi(g)",
     ),
-    "dn": Recipe(
-        _metric(DeepNorm), 162, "-mean_i c_i(relu(W relu(U0 d) + U d)_i), W >= 0, c concave"
-    ),
-    "wn": Recipe(_metric(WideNorm), 62, "-maxmean_k c_k(|W_k [relu d, relu -d]|), W >= 0"),
-    "pqe": Recipe(_metric(PQE), 150, "-sum_i w_i (1 - exp(-mean_j relu(u_ij - v_ij)))"),
-    "iqe": Recipe(_metric(IQE), 26, "-maxmean_k |union_j [u_kj, max(u_kj, v_kj)]|"),
+    **{name: _metric(head) for name, head in HEADS.items() if not name.startswith("mrn")},
 }
 
 
@@ -107,20 +79,20 @@ def make_critic(
         width: Width of the monolithic critic to match. Below about 100 a head's fixed outputs
             (pqe: 64) can be more than the whole; it is then as small as it gets.
     """
-    recipe = look_up("critic", name, CRITICS)
+    architecture = look_up("critic", name, CRITICS)
     dims = Dims(state_dim, action_dim, goal_dim)
     encoder = _scale(ENCODER, width)
 
     def count(size: int) -> int:
         with torch.device("meta"):  # shapes only: no memory, no random numbers
-            return count_parameters(recipe.build(dims, encoder, size))
+            return count_parameters(architecture.build(dims, encoder, size))
 
     with torch.device("meta"):
         target = count_parameters(Monolithic(dims, width))
-    size = _scale(recipe.size, width)
+    size = _scale(architecture.size, width)
     if abs(count(size) / target - 1) > TOLERANCE:
         size = nearest_size(count, target)
-    return recipe.build(dims, encoder, size)
+    return architecture.build(dims, encoder, size)
 
 
 def _scale(size: int, width: int) -> int:

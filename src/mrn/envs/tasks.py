@@ -1,10 +1,11 @@
 """The paper's 12 tasks, and how any other Gymnasium goal environment becomes a task."""
 
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import numpy as np
 
-from mrn.config import Checked
+from mrn.checked import Checked, Count, Limits
 from mrn.envs.rewards import FetchReward, HandReward, Reward
 from mrn.errors import UserError
 
@@ -18,14 +19,16 @@ class TaskShape(Checked):
 
     name: str
     env_id: str
-    state_dim: int
-    goal_dim: int
+    state_dim: Count
+    goal_dim: Count
     action_low: tuple[float, ...]
     action_high: tuple[float, ...]
-    horizon: int
+    horizon: Count
     """Steps in an episode, at most."""
-    reward_shift: float = 0.0
+    reward_shift: Annotated[float, Limits(least=-1, most=0)] = 0.0
     """Added to the environment's rewards."""
+    action_dtype: Literal["float32", "float64"] = "float32"
+    """Of the environment's actions."""
 
     @property
     def action_dim(self) -> int:
@@ -33,9 +36,11 @@ class TaskShape(Checked):
         return len(self.action_low)
 
     def to_bounds(self, action: np.ndarray) -> np.ndarray:
-        """Actions in [-1, 1] in the environment's own units."""
+        """Actions in [-1, 1] in the environment's own units; rounding does not leave the bounds."""
         low, high = np.asarray(self.action_low), np.asarray(self.action_high)
-        return ((low + high) / 2 + (high - low) / 2 * action).astype(np.float32)
+        dtype = np.dtype(self.action_dtype)
+        scaled = ((low + high) / 2 + (high - low) / 2 * action).astype(dtype)
+        return scaled.clip(low.astype(dtype), high.astype(dtype))
 
 
 @dataclass(frozen=True)

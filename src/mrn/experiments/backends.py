@@ -1,17 +1,21 @@
 """Where the runs of a sweep are trained: processes of this machine, or a Ray cluster."""
 
+import json
 import logging
 import os
 import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mrn.config import Config
 from mrn.errors import UserError
+from mrn.experiments.child import train_job
 from mrn.experiments.sweep import Handle, Job, Outcome
+from mrn.extras import import_extra
+from mrn.training.layout import log_file
 
 
 class LocalBackend:
@@ -22,21 +26,23 @@ class LocalBackend:
         self.capacity = jobs
 
     def start(self, job: Job) -> Handle:
-        """Run `mrn train` on the job."""
+        """Train the job in a process of its own, which gets its settings as JSON."""
         # -P: as for `mrn` itself, the folder one happens to be in is no place to import from.
-        command = [sys.executable, "-P", "-m", "mrn.experiments.child", "train"]
-        command += [*job.config.arguments(), "--resume", f"--run-dir={job.folder}"]
+        command = [sys.executable, "-P", "-m", "mrn.experiments.child", str(job.folder)]
         job.folder.parent.mkdir(parents=True, exist_ok=True)
-        log = job.folder.with_name(job.folder.name + ".log")
+        log = log_file(job.folder)
         with open(log, "wb") as output:
             process = subprocess.Popen(
                 command,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,
                 env=os.environ | {"OMP_NUM_THREADS": str(job.config.threads)},
                 start_new_session=True,  # Ctrl-C reaches the sweep alone, which asks each to end
             )
+        assert process.stdin is not None
+        with suppress(BrokenPipeError), process.stdin:  # a process that died is noticed by `poll`
+            process.stdin.write(json.dumps(job.config.to_dict()).encode())
         return _LocalHandle(process, log)
 
     def close(self) -> None:
@@ -71,11 +77,7 @@ class RayBackend:
 
     def __init__(self, address: str | None, cpus: float, gpus: float) -> None:
         """Join the cluster at an address, or start one on this machine."""
-        try:
-            import ray
-        except ImportError:
-            raise UserError("Ray is missing: pip install 'mrn[ray]'") from None
-        self.ray = ray
+        self.ray = ray = import_extra("ray", "ray")
         self.joined = ray.is_initialized()
         if not self.joined:
             try:
@@ -91,7 +93,7 @@ class RayBackend:
 
     def start(self, job: Job) -> Handle:
         """Hand the job to the cluster."""
-        return _RayHandle(self.ray, self.train.remote(job.config, str(job.folder)))
+        return _RayHandle(self.ray, self.train.remote(job.config, job.folder))
 
     def close(self) -> None:
         """Leave the cluster, unless the caller had joined it."""
@@ -104,13 +106,6 @@ def _check_answers(address: str | None) -> None:
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     if host and port.isdecimal():
         socket.create_connection((host, int(port)), timeout=10).close()
-
-
-def train_job(config: Config, folder: str) -> None:
-    """Train a run, or go on with it, in this process."""
-    from mrn.training.loop import run
-
-    run(config, Path(folder), progress=False, resume=True)
 
 
 class _RayHandle:

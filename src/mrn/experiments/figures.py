@@ -11,10 +11,12 @@ import numpy as np
 from mrn.errors import UserError
 from mrn.experiments.runs import Array, Run, curves, find_runs, group
 from mrn.experiments.stats import Interval, mean_and_std
-from mrn.experiments.style import colours, in_order
 from mrn.experiments.suites import ABLATIONS, SUITES
-from mrn.experiments.summary import THRESHOLDS, Summary, markdown, short_names, summarise
-from mrn.training.files import write_atomically
+from mrn.experiments.summary import REFERENCE, THRESHOLDS, Summary, markdown, short_names, summarise
+from mrn.files import write_atomically
+from mrn.naming import method_name
+from mrn.plotting import colours, in_order, pyplot, save
+from mrn.training.layout import METRICS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,11 +81,11 @@ def draw_curves(tasks: Tasks, names: list[str], methods: list[str]) -> "Figure":
     for panel in panels.flat[len(names) :]:
         panel.set_axis_off()
     for panel, task in zip(panels.flat, names, strict=False):
-        there = tasks.get(task, {})
+        present = tasks.get(task, {})
         for method in methods:
-            if method in there:
-                _draw_method(panel, curves(there[method]), palette[method])
-        _dress(panel, task, there, [shown[m] for m in methods if m not in there])
+            if method in present:
+                _draw_method(panel, curves(present[method]), palette[method])
+        _label(panel, task, present, [shown[m] for m in methods if m not in present])
     for row in panels:
         row[0].set_ylabel("success")
     handles = [pyplot().Line2D([], [], color=palette[m], label=shown[m]) for m in methods]
@@ -129,16 +131,16 @@ def _draw_method(panel: "Axes", table: Array, colour: str) -> None:
     epochs = np.arange(1, len(mean) + 1)
     whole = int((~np.isnan(table)).all(axis=0).sum())
     marker = "o" if len(mean) < 3 else None  # a line of one point cannot be seen
-    looks: dict[str, Any] = {"color": colour, "linewidth": 1.4, "marker": marker, "markersize": 3}
-    panel.plot(epochs[:whole], mean[:whole], **looks)
+    style: dict[str, Any] = {"color": colour, "linewidth": 1.4, "marker": marker, "markersize": 3}
+    panel.plot(epochs[:whole], mean[:whole], **style)
     rest = slice(max(whole - 1, 0), None)
     if whole < len(mean):
-        panel.plot(epochs[rest], mean[rest], linestyle=":", **looks)
+        panel.plot(epochs[rest], mean[rest], linestyle=":", **style)
     panel.fill_between(epochs, mean - std, mean + std, color=colour, alpha=0.2, linewidth=0)
 
 
-def _dress(panel: "Axes", task: str, there: dict[str, list[Run]], missing: list[str]) -> None:
-    counts = sorted({len(runs) for runs in there.values()})
+def _label(panel: "Axes", task: str, present: dict[str, list[Run]], missing: list[str]) -> None:
+    counts = sorted({len(runs) for runs in present.values()})
     seeds = "" if not counts else f"{counts[0]}-{counts[-1]}" if len(counts) > 1 else str(counts[0])
     word = "seed" if seeds == "1" else "seeds"
     panel.set_title(f"{task} ({seeds} {word})" if seeds else task, fontsize=9)
@@ -146,20 +148,20 @@ def _dress(panel: "Axes", task: str, there: dict[str, list[Run]], missing: list[
     panel.set_xlabel("epoch", fontsize=8)
     panel.locator_params(axis="x", integer=True)
     panel.grid(alpha=0.3)
-    looks: dict[str, Any] = {"transform": panel.transAxes, "fontsize": 8, "style": "italic"}
-    if not there:
+    style: dict[str, Any] = {"transform": panel.transAxes, "fontsize": 8, "style": "italic"}
+    if not present:
         panel.set(xticks=[], yticks=[])
-        panel.text(0.5, 0.5, "no runs", ha="center", color="gray", **looks)
+        panel.text(0.5, 0.5, "no runs", ha="center", color="gray", **style)
     elif missing:
         box = {"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1}
-        panel.text(0.97, 0.05, f"missing: {', '.join(missing)}", ha="right", bbox=box, **looks)
+        panel.text(0.97, 0.05, f"missing: {', '.join(missing)}", ha="right", bbox=box, **style)
 
 
 def _planned(experiment: str, tasks: Tasks) -> tuple[list[str], list[str]]:
     """Tasks and methods to draw: all of the suite that wrote here, if it is one of ours."""
     found = _methods(tasks)
     for name, suite in SUITES.items():
-        ours = {f"{agent}-{critic}" for agent in suite.agents for critic in suite.critics}
+        ours = {method_name(agent, critic) for agent in suite.agents for critic in suite.critics}
         if Path(experiment).name == (suite.folder or name) and ours & found:
             return list(suite.tasks), in_order(ours)
     return list(tasks), in_order(found)
@@ -171,10 +173,10 @@ def _methods(tasks: Tasks) -> set[str]:
 
 def _ablations(tasks: Tasks) -> Tasks:
     """MRN and its ablations alone, where at least one of these is there."""
-    wanted = {f"ddpg-{critic}" for critic in ABLATIONS}
+    wanted = {method_name("ddpg", critic) for critic in ABLATIONS}
     chosen = {t: {m: r for m, r in methods.items() if m in wanted} for t, methods in tasks.items()}
     chosen = {task: methods for task, methods in chosen.items() if methods}
-    return chosen if _methods(chosen) - {"ddpg-mrn"} else {}
+    return chosen if _methods(chosen) - {REFERENCE} else {}
 
 
 def _as_csv(summary: Summary) -> str:
@@ -193,33 +195,9 @@ def _as_csv(summary: Summary) -> str:
 
 
 def _copy_metrics(run: Run, folder: Path) -> Path:
-    source = run.path / "metrics.csv" if run.path.is_dir() else run.path
+    source = run.path / METRICS if run.path.is_dir() else run.path
     target = folder / run.task / run.method / f"seed-{run.seed}.csv"
     target.parent.mkdir(parents=True, exist_ok=True)
     if not target.exists() or not os.path.samefile(source, target):
         write_atomically(target, source.read_bytes())
     return target
-
-
-def save(figure: "Figure", path: Path) -> list[Path]:
-    """Write a figure as PDF and PNG: the same figure, the same bytes."""
-    written = []
-    for suffix, options in ((".pdf", {"CreationDate": None}), (".png", {})):
-        content = io.BytesIO()
-        figure.savefig(content, format=suffix[1:], dpi=150, metadata=options)
-        write_atomically(path.with_suffix(suffix), content.getvalue())
-        written.append(path.with_suffix(suffix))
-    pyplot().close(figure)
-    return written
-
-
-def pyplot() -> Any:
-    """matplotlib.pyplot, drawing to files only; or a hint how to install it."""
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise UserError("matplotlib is missing: pip install 'mrn[report]'") from None
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from mrn.errors import UserError
-from mrn.training.lock import LOCK
-from mrn.training.rundir import read_metrics
+from mrn.training.layout import LOCK, METRICS
+from mrn.training.metrics import read_metrics
 
 if TYPE_CHECKING:
     from mrn.experiments.sweep import Job
@@ -108,7 +108,7 @@ def duration(seconds: float) -> str:
 
 def _success(job: "Job") -> str:
     try:
-        last = read_metrics(job.folder / "metrics.csv")[-1]["success"]
+        last = read_metrics(job.folder / METRICS)[-1]["success"]
     except (UserError, IndexError):
         return "-"
     return "-" if last is None else f"{last:.0%}"

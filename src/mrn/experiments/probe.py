@@ -5,10 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from rich.table import Table
+
 from mrn.config import Config
+from mrn.device import find_device, torch_threads
 from mrn.envs import GoalVectorEnv, find_task, make_envs
+from mrn.experiments.overview import duration
 from mrn.experiments.sweep import Job
-from mrn.training.device import find_device, torch_threads
 from mrn.training.trainer import Trainer
 
 UPDATES = 8
@@ -28,7 +31,23 @@ class _Update(NamedTuple):
     state_bytes: int  # of all weights in a run's folder
 
 
-def estimate(jobs: Sequence[Job], note: Callable[[str], None]) -> dict[Job, Estimate]:
+def estimate(jobs: Sequence[Job], at_a_time: int, note: Callable[[str], None]) -> tuple[Table, str]:
+    """What a sweep will take, as a table of its runs and a sentence about all of them."""
+    estimates = probe(jobs, note)
+    table = Table("run", "epochs", "done", "time left", "disk")
+    for job, need in estimates.items():
+        disk = f"{need.bytes / 2**20:,.0f} MiB"
+        epochs = (str(job.config.epochs), str(job.epochs_done))
+        table.add_row(job.name, *epochs, duration(need.seconds), disk)
+    total = sum(need.bytes for need in estimates.values())
+    whole = duration(makespan(estimates, at_a_time))
+    return table, (
+        f"{len(jobs)} runs, {at_a_time} at a time: about {whole} if they do not slow each other "
+        f"down, and {total / 2**30:.1f} GiB of disk (far less with --discard-checkpoints)"
+    )
+
+
+def probe(jobs: Sequence[Job], note: Callable[[str], None]) -> dict[Job, Estimate]:
     """Time one cycle's episodes on each task and a few updates of each critic, and multiply.
 
     Args:
@@ -46,12 +65,12 @@ def estimate(jobs: Sequence[Job], note: Callable[[str], None]) -> dict[Job, Esti
         shape = find_task(config.task, config.reward_shift).shape
         place = (config.threads, config.engine, config.workers, plan.episodes)
         if (config.task, *place) not in steps:
-            note(f"episodes of {config.task}")
+            note(f"probing episodes of {config.task}")
             steps[config.task, *place] = _seconds_per_step(config)
         sizes = (shape.state_dim, shape.goal_dim, shape.action_dim, shape.horizon)
         kind = (config.agent, config.critic, config.threads, config.learning, config.memory, *sizes)
         if kind not in updates:
-            note(f"updates of {config.agent} with {config.critic} on {config.task}")
+            note(f"probing updates of {config.agent} with {config.critic} on {config.task}")
             updates[kind] = _probe_update(config)
         update, step = updates[kind], steps[config.task, *place]
         episodes, epochs = plan.cycles * plan.episodes, config.epochs or 1

@@ -13,9 +13,10 @@ from typing import Any
 from mrn.config import flatten
 from mrn.errors import UserError
 from mrn.experiments.runs import Run, differing_settings, find_runs, group
-from mrn.experiments.style import colours, in_order
 from mrn.experiments.summary import Row, short_names, summarise
-from mrn.training.files import write_atomically
+from mrn.extras import import_extra
+from mrn.files import write_atomically
+from mrn.plotting import colours, in_order
 
 VIDEOS = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
 
@@ -48,16 +49,13 @@ def write_report(root: Path, out: Path, refresh: int = 0) -> tuple[Path, bool]:
 
 
 def _fill(data: dict[str, Any]) -> str:
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError:
-        raise UserError("plotly is missing: pip install 'mrn[report]'") from None
+    plotly = import_extra("plotly.offline", "report")
     folder = resources.files("mrn.experiments") / "page"
     page = (folder / "report.html").read_text()
     text = json.dumps(data, allow_nan=False).replace("<", "\\u003c")  # ends no script
     parts = {
         "CSS": (folder / "report.css").read_text(),
-        "PLOTLY": get_plotlyjs(),
+        "PLOTLY": plotly.get_plotlyjs(),
         "JS": (folder / "report.js").read_text(),
         "DATA": text,
     }

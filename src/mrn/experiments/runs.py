@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from mrn.config import Config, flatten
 from mrn.envs import TASKS
 from mrn.errors import UserError
-from mrn.experiments.style import in_order
-from mrn.training.files import parse_json, read_bounded
-from mrn.training.rundir import CHANGEABLE, read_metrics, read_settings
+from mrn.naming import method_name, split_method
+from mrn.plotting import in_order
+from mrn.training.layout import CONFIG, METRICS
+from mrn.training.metrics import read_metrics
+from mrn.training.rundir import CHANGEABLE, read_about
 
 Array = NDArray[np.float64]
 
@@ -46,7 +48,7 @@ class Run:
     @property
     def method(self) -> str:
         """What is compared: agent and critic."""
-        return f"{self.agent}-{self.critic}"
+        return method_name(self.agent, self.critic)
 
     @property
     def epochs(self) -> int:
@@ -94,7 +96,7 @@ def find_runs(root: Path) -> list[Run]:
     for folder, below, files in os.walk(root):
         path = Path(folder)
         below.sort()
-        if "config.json" in files:
+        if CONFIG in files:
             below.clear()
             runs.append(_read_folder(path, root))
         runs += [
@@ -104,7 +106,7 @@ def find_runs(root: Path) -> list[Run]:
         ]
     if not runs:
         raise UserError(
-            f"no runs in {root}: neither a folder with a config.json, as mrn train makes, nor a "
+            f"no runs in {root}: neither a folder with a {CONFIG}, as mrn train makes, nor a "
             "TASK/AGENT-CRITIC/seed-SEED.csv"
         )
     return runs
@@ -112,12 +114,9 @@ def find_runs(root: Path) -> list[Run]:
 
 def _read_folder(path: Path, root: Path) -> Run:
     try:
-        config = read_settings(path)
+        config, versions = read_about(path)
     except UserError as error:
         return Run(path, "", path.name, "", "", 0, {}, problem=str(error))
-    about = parse_json(read_bounded(path / "config.json"), str(path))
-    versions = about.get("versions")
-    versions = versions if isinstance(versions, dict) else {}
     place, usual = path.relative_to(root), config.folder
     if place.parts[-len(usual.parts) :] == usual.parts:
         place = Path(*place.parts[: -len(usual.parts)])
@@ -130,9 +129,9 @@ def _read_folder(path: Path, root: Path) -> Run:
         config.seed,
         {},
         config,
-        tuple(sorted((str(name), str(version)) for name, version in versions.items())),
+        tuple(sorted(versions.items())),
     )
-    file = path / "metrics.csv"
+    file = path / METRICS
     if not file.exists():
         return replace(run, problem="no epoch is finished")
     return _with_metrics(run, file)
@@ -140,7 +139,7 @@ def _read_folder(path: Path, root: Path) -> Run:
 
 def _read_csv(path: Path, root: Path) -> Run:
     parts = path.absolute().parts
-    agent, _, critic = parts[-2].partition("-")
+    agent, critic = split_method(parts[-2])
     seed = path.stem.removeprefix("seed-")
     place = Path(*path.relative_to(root).parts[:-3])
     experiment = "" if place == Path() else place.as_posix()

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mrn.agents import AGENTS
-from mrn.config import Checked, Config, from_dict
+from mrn.checked import Checked, Seed, from_dict
+from mrn.config import Config
 from mrn.critics import CRITICS
 from mrn.envs import TASKS, find_task
 from mrn.errors import UserError, look_up, unknown
-from mrn.training.files import read_bounded
+from mrn.files import read_bounded
 
 SEEDS = (100, 200, 300, 400, 500)
 PAPER_CRITICS = ("mrn", "monolithic", "bvn", "dn", "wn", "pqe")
@@ -29,7 +29,7 @@ class Suite(Checked):
     """Names of `mrn critics`."""
     agents: tuple[str, ...] = ("ddpg",)
     """Learning algorithms."""
-    seeds: tuple[int, ...] = SEEDS
+    seeds: tuple[Seed, ...] = SEEDS
     """One run for each."""
     folder: str = ""
     """Of its runs, below the folder of all runs; by default the suite's name."""
@@ -58,7 +58,6 @@ class Suite(Checked):
 def _checked(config: Config) -> Config:
     """The settings with the number of epochs filled in, all names known."""
     look_up("critic", config.critic, CRITICS)
-    look_up("agent", config.agent, AGENTS)
     epochs = config.epochs or find_task(config.task, config.reward_shift).epochs
     return replace(config, epochs=epochs)
 
@@ -100,9 +99,9 @@ def _read(path: Path) -> Suite:
         if not getattr(suite, name):
             raise UserError(f"{path}: {name} is empty")
     own = {"tasks": "task", "critics": "critic", "agents": "agent", "seeds": "seed"}
-    for there, name in own.items():
+    for list_, name in own.items():
         if name in suite.settings:
-            raise UserError(f"{path}: {name} under [settings] belongs to {there!r} above it")
+            raise UserError(f"{path}: {name} under [settings] belongs to {list_!r} above it")
     if Path(suite.folder).is_absolute() or ".." in Path(suite.folder).parts:
         raise UserError(f"{path}: folder must be below the folder of all runs")
     try:

@@ -16,10 +16,11 @@ from mrn.experiments.stats import (
     first_reaching,
     mean_and_std,
 )
-from mrn.experiments.style import in_order
+from mrn.naming import method_name, split_method
+from mrn.plotting import in_order
 
 THRESHOLDS = (0.5, 0.9)
-REFERENCE = "ddpg-mrn"
+REFERENCE = method_name("ddpg", "mrn")
 """The method that others are compared with, where it is there."""
 
 
@@ -130,8 +131,8 @@ def _last(curve: Array) -> float:
 
 def short_names(methods: list[str]) -> dict[str, str]:
     """Names to show: the critic alone where all have the same agent."""
-    agents = {method.split("-", 1)[0] for method in methods}
-    return {m: m.split("-", 1)[-1] if len(agents) == 1 else m for m in methods}
+    agents = {split_method(method)[0] for method in methods}
+    return {m: split_method(m)[1] if len(agents) == 1 else m for m in methods}
 
 
 def markdown(summary: Summary) -> str:

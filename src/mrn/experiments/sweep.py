@@ -16,8 +16,10 @@ from mrn.errors import RunError
 from mrn.experiments.overview import Overview
 from mrn.experiments.suites import Suite
 from mrn.signals import Interruption
+from mrn.training.layout import CHECKPOINTS, CONFIG, METRICS
 from mrn.training.lock import is_held
-from mrn.training.rundir import check_settings, read_metrics, read_settings
+from mrn.training.metrics import read_metrics
+from mrn.training.rundir import check_settings, read_settings
 
 POLL_SECONDS = 0.2
 LOST_LIMIT = 3
@@ -39,8 +41,8 @@ class Job:
 
     @property
     def epochs_done(self) -> int:
-        """Rows of its metrics.csv."""
-        file = self.folder / "metrics.csv"
+        """Rows of its metrics."""
+        file = self.folder / METRICS
         return len(read_metrics(file)) if file.exists() else 0
 
 
@@ -85,7 +87,7 @@ def plan(suite: Suite, runs: Path, threads: int) -> list[Job]:
     jobs = []
     for config in suite.configs():
         folder = (runs / suite.folder / config.folder).absolute()
-        begun = read_settings(folder) if (folder / "config.json").exists() else None
+        begun = read_settings(folder) if (folder / CONFIG).exists() else None
         if begun is not None:
             check_settings(begun, config, str(folder))
         chosen = config.threads or (begun and begun.threads) or threads
@@ -141,7 +143,7 @@ def sweep(jobs: Sequence[Job], backend: Backend, overview: Overview, discard: bo
                         message = f"{message}, {lost[job]} times"
                     if kind == "done":
                         if discard:
-                            shutil.rmtree(job.folder / "checkpoints", ignore_errors=True)
+                            shutil.rmtree(job.folder / CHECKPOINTS, ignore_errors=True)
                         overview.done(job)
                     elif is_held(job.folder):  # another sweep was faster
                         waiting.append(job)

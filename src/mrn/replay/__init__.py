@@ -2,6 +2,7 @@
 
 from mrn.replay.buffer import Episodes, ReplayBuffer
 from mrn.replay.hindsight import Hindsight
+from mrn.replay.memory import Memory
 from mrn.replay.normalizer import Normalizer
 
-__all__ = ["Episodes", "Hindsight", "Normalizer", "ReplayBuffer"]
+__all__ = ["Episodes", "Hindsight", "Memory", "Normalizer", "ReplayBuffer"]

@@ -85,8 +85,10 @@ class ReplayBuffer:
             raise UserError(
                 f"no memory for a replay of {capacity:,} transitions on {device}; lower --capacity"
             ) from error
-        self.written = 0  # rows written, counted from ever: the next one is this, modulo the ring
-        self.first = self.last = 0  # transitions first .. last - 1 are stored, counted from ever
+        self.written = (
+            0  # rows written since the run began; the next one goes here, modulo the ring
+        )
+        self.first = self.last = 0  # transitions first .. last - 1 of the run are stored
         self.lengths: deque[int] = deque()  # of the stored episodes, oldest first
 
     def __len__(self) -> int:
@@ -100,7 +102,7 @@ class ReplayBuffer:
 
     @property
     def oldest(self) -> int:
-        """The oldest row that is stored, counted from ever."""
+        """The oldest row that is stored, counted since the run began."""
         return self.written - len(self) - len(self.lengths)
 
     def add(self, episodes: Episodes) -> None:
@@ -139,7 +141,7 @@ class ReplayBuffer:
         self.lengths.extend(lengths)
 
     def read(self, start: int) -> dict[str, Tensor]:
-        """The rows stored from row `start` on, counted from ever, on the host."""
+        """The rows stored from row `start` of the run on, on the host."""
         place = torch.arange(start, self.written) % self.rows
         tables = {name: getattr(self, name) for name in ROWS}
         return {name: table[place.to(table.device)].cpu() for name, table in tables.items()}

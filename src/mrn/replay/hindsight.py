@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from mrn.batch import Batch
-from mrn.config import Relabel
 from mrn.envs.rewards import Reward
 from mrn.replay.buffer import ReplayBuffer
+from mrn.replay.memory import Relabel
 
 
 @dataclass(frozen=True)

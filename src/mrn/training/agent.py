@@ -11,14 +11,16 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from mrn.agents import AGENTS, DDPG
-from mrn.config import Config, from_dict
-from mrn.critics import Dims, make_critic
+from mrn.agents import Learner, Policy, find_agent
+from mrn.checked import from_dict
+from mrn.config import Config
+from mrn.critics import Critic, Dims, make_critic
 from mrn.envs import Observation, TaskShape
 from mrn.errors import UserError, look_up
+from mrn.files import checksum, parse_json, write_atomically
 from mrn.replay import Normalizer
 from mrn.seeding import make_generator, seeded_weights
-from mrn.training.files import checksum, parse_json, write_atomically
+from mrn.training.layout import WEIGHTS, weights_file
 
 _DAMAGE = (
     safetensors.SafetensorError,
@@ -39,24 +41,25 @@ class Agent:
         """Build an untrained agent; its weights depend on the configuration's seed alone."""
         self.config, self.shape, self.device = config, shape, device
         with seeded_weights(config.seed):
-            self.learner = _make_learner(config, shape, device)
+            self.learner = _make_learner(config, shape).to(device)
         self.normalizer = Normalizer(shape).to(device)
+        bounds = (shape.action_low, shape.action_high, getattr(torch, shape.action_dtype))
+        self.policy = Policy(self.normalizer, self.learner.actor, *bounds).to(device)
         self.generator = make_generator(config.seed, "exploration", device)
 
+    @torch.no_grad()
     def act(self, observation: Observation) -> np.ndarray:
         """The policy's actions for N environments, in [-1, 1], shape (N, action)."""
-        return self.learner.act(*self._inputs(observation)).cpu().numpy()
+        return self.policy.unit(*self._tensors(observation)).cpu().numpy()
 
     def explorer(self, steps: int, num_envs: int) -> Callable[[Observation], np.ndarray]:
-        """The same as training explores, for so many steps, whose noise is drawn at once."""
-        noise = self.learner.draw_noise(steps, num_envs, generator=self.generator)
-        moments = map(type(noise), *noise)
+        """The policy as it acts in training, for so many steps; all noise is drawn at once."""
+        explore = self.learner.explorer(steps, num_envs, self.generator)
 
-        def explore(observation: Observation) -> np.ndarray:
-            inputs = self._inputs(observation)
-            return self.learner.explore(*inputs, next(moments)).cpu().numpy()
+        def act(observation: Observation) -> np.ndarray:
+            return explore(*self.policy.inputs(*self._tensors(observation))).cpu().numpy()
 
-        return explore
+        return act
 
     def predict(
         self,
@@ -84,16 +87,23 @@ class Agent:
                 f"{sizes[1]} values, got shapes {arrays[0].shape} and {arrays[1].shape}"
             )
         states, goals = (np.atleast_2d(array) for array in arrays)
-        policy = self.act if deterministic else self.explorer(1, len(states))
-        action = self.shape.to_bounds(policy(Observation(states, goals, goals)))
+        inputs = self._tensors(Observation(states, goals, goals))
+        with torch.no_grad():
+            if deterministic:
+                actions = self.policy(*inputs)
+            else:
+                explore = self.learner.explorer(1, len(states), self.generator)
+                actions = self.policy.to_bounds(explore(*self.policy.inputs(*inputs)))
+        action = actions.cpu().numpy()
         return action if arrays[0].ndim > 1 else action[0], None
 
-    def _inputs(self, observation: Observation) -> tuple[Tensor, Tensor]:
+    def _tensors(self, observation: Observation) -> tuple[Tensor, Tensor]:
+        """States and goals on the device."""
         state, goal = (
             torch.as_tensor(array, dtype=torch.float32, device=self.device)
             for array in (observation.state, observation.goal)
         )
-        return self.normalizer.state(state), self.normalizer.goal(goal)
+        return state, goal
 
     def state_dict(self) -> dict[str, Tensor]:
         """All weights and statistics by name, in place."""
@@ -120,11 +130,11 @@ class Agent:
             if metadata["sha256"] != _fingerprint(metadata["mrn"], tensors):
                 raise UserError(f"{path} is damaged: its checksum is not what was written")
             about = parse_json(metadata["mrn"], str(path))
-            config = from_dict(Config, about["config"], str(path))
+            config = Config.from_json(about["config"], str(path))
             shape = from_dict(TaskShape, about["task"], str(path))
             with torch.device("meta"):  # sizes first: a forged one must not cost memory
-                learner = _make_learner(config, shape, torch.device("meta"))
-                check_fit(_state(learner, Normalizer(shape)), tensors, str(path))
+                own = _state(_make_learner(config, shape), Normalizer(shape))
+                check_fit(own, tensors, str(path))
             agent = cls(config, shape, device)
             with torch.no_grad():
                 for name, value in agent.state_dict().items():
@@ -136,11 +146,14 @@ class Agent:
         return agent
 
 
-def _make_learner(config: Config, shape: TaskShape, device: torch.device) -> DDPG:
-    sizes = (shape.state_dim, shape.action_dim, shape.goal_dim)
-    critic = make_critic(config.critic, *sizes, width=config.learning.width)
-    learner = look_up("agent", config.agent, AGENTS)
-    return learner(Dims(*sizes), critic.to(device), config.learning)
+def _make_learner(config: Config, shape: TaskShape) -> Learner:
+    dims = Dims(shape.state_dim, shape.action_dim, shape.goal_dim)
+
+    def critic() -> Critic:
+        sizes = (dims.state, dims.action, dims.goal)
+        return make_critic(config.critic, *sizes, width=config.learning.width)
+
+    return find_agent(config.agent)(dims, critic, config.learning)
 
 
 def _state(learner: nn.Module, normalizer: nn.Module) -> dict[str, Tensor]:
@@ -175,8 +188,8 @@ def find_weights(run: str | Path, weights: str = "latest") -> Path:
     """The weights file of a run folder, or the file itself."""
     path = Path(run)
     if path.is_dir():
-        look_up("weights", weights, {"latest": None, "best": None})
-        path = path / f"{weights}.safetensors"
+        look_up("weights", weights, dict.fromkeys(WEIGHTS))
+        path = weights_file(path, weights)
         if not path.exists():
             raise UserError(
                 f"{run} holds no {path.name}: no run folder, or no epoch of it is finished yet"

@@ -26,10 +26,13 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from mrn.config import Checked, Config, from_dict
+from mrn.checked import Checked, from_dict
+from mrn.config import Config
 from mrn.errors import RunError, UserError
-from mrn.training.files import checksum, parse_json, read_bounded, sync_folder, write_atomically
-from mrn.training.rundir import COLUMNS, check_settings
+from mrn.files import checksum, parse_json, read_bounded, sync_folder, write_atomically
+from mrn.training.layout import CHECKPOINTS
+from mrn.training.metrics import COLUMNS, Row, check_rows
+from mrn.training.rundir import check_settings
 from mrn.training.trainer import Trainer
 
 FORMAT = 1
@@ -40,7 +43,7 @@ _POSITION = re.compile(r"\d{6,}-\d{6,}")
 
 @dataclass(frozen=True)
 class Piece(Checked):
-    """A file of replay rows start .. end - 1, counted from ever."""
+    """A file of the replay's rows start .. end - 1, counted since the run began."""
 
     name: str
     start: int
@@ -69,7 +72,7 @@ class Saved(NamedTuple):
 
     manifest: Manifest
     config: Config
-    metrics: list[dict[str, Any]]
+    metrics: list[Row]
     pieces: list[Piece]
     state: dict[str, Tensor]
 
@@ -77,12 +80,12 @@ class Saved(NamedTuple):
 class Checkpoints:
     """The checkpoints of a run."""
 
-    def __init__(self, folder: Path) -> None:
-        """Look into a folder, which need not exist yet."""
-        self.folder = folder
+    def __init__(self, run: Path) -> None:
+        """Look into a run's folder, which need not exist yet."""
+        self.folder = run / CHECKPOINTS
         self.pieces: list[Piece] = []
 
-    def save(self, trainer: Trainer, metrics: list[dict[str, Any]]) -> None:
+    def save(self, trainer: Trainer, metrics: list[Row]) -> None:
         """Write a checkpoint, then remove those before the last two.
 
         Raises:
@@ -129,7 +132,7 @@ class Checkpoints:
         before, self.pieces = self.pieces, pieces
         self._remove_old(before)
 
-    def load(self, trainer: Trainer) -> list[dict[str, Any]] | None:
+    def load(self, trainer: Trainer) -> list[Row] | None:
         """Bring a fresh trainer to where the newest whole checkpoint left off.
 
         Returns:
@@ -141,7 +144,7 @@ class Checkpoints:
         saved, problems = None, []
         for path in reversed(self._positions()):
             try:
-                saved = self._verify(path)
+                saved = self._verify(path, {*COLUMNS, *trainer.metrics})
                 break
             except UserError as error:
                 problems.append((path, error))
@@ -185,7 +188,7 @@ class Checkpoints:
             return []
         return sorted(path for path in self.folder.iterdir() if _POSITION.fullmatch(path.name))
 
-    def _verify(self, path: Path) -> Saved:
+    def _verify(self, path: Path, columns: set[str]) -> Saved:
         """Read a checkpoint; an error if anything is not as it was written."""
         text = read_bounded(path / "checkpoint.json")
         if checksum(text).encode() != read_bounded(path / "complete"):
@@ -202,8 +205,8 @@ class Checkpoints:
             _check_sum(file, expected)
         return Saved(
             manifest,
-            from_dict(Config, config, str(path)),
-            _check_metrics(metrics, path),
+            Config.from_json(config, str(path)),
+            check_rows(metrics, columns, str(path)),
             pieces,
             _tensors(path / "state.safetensors"),
         )
@@ -235,16 +238,6 @@ def _check_pieces(pieces: Any, manifest: Manifest, path: Path) -> list[Piece]:
     if starts[0] > ends[0] or starts[1:] != ends[1:]:
         raise UserError(f"{path}: the pieces of the replay are not all of it")
     return checked
-
-
-def _check_metrics(metrics: Any, path: Path) -> list[dict[str, Any]]:
-    """Rows of metrics.csv."""
-    for row in metrics if isinstance(metrics, list) else [None]:
-        if not isinstance(row, dict) or tuple(row) != COLUMNS:
-            raise UserError(f"{path}: the metrics are not those of a run")
-        if not all(value is None or type(value) in (int, float) for value in row.values()):
-            raise UserError(f"{path}: the metrics are not numbers")
-    return metrics
 
 
 def _check_sum(file: Path, expected: str) -> None:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mrn.config import check_range
+from mrn.checked import Count, Seed, check
+from mrn.device import default_threads, torch_threads
 from mrn.envs import GoalVectorEnv, make_envs
 from mrn.replay import Episodes
 from mrn.seeding import derive_seed
 from mrn.training.agent import Agent
-from mrn.training.device import default_threads, torch_threads
-from mrn.training.rollout import Policy, play
+from mrn.training.rollout import Policy, play_many
 
 PARALLEL = 20
 """Environments side by side."""
@@ -44,28 +44,37 @@ def evaluate_agent(
         UserError: A number is out of range, there is no such engine, or it does not have the
             policy's task.
     """
-    threads = default_threads() if threads is None else threads
-    for name, value in (("episodes", episodes), ("seed", seed), ("threads", threads)):
-        check_range(name, value)
-    with (
-        make_envs(agent.shape, min(episodes, PARALLEL), engine, threads) as envs,
-        torch_threads(1),
-    ):
+    with evaluation_envs(agent, episodes, seed, engine, threads) as envs, torch_threads(1):
         # Derived, because both engines seed environment i with seed + i: neighbours would overlap.
         return evaluate(envs, agent.act, episodes, derive_seed(seed, "evaluation"))
 
 
+def evaluation_envs(
+    agent: Agent, episodes: int, seed: int, engine: str, threads: int | None = None
+) -> GoalVectorEnv:
+    """Environments to look at a trained policy in, after checking what was asked for.
+
+    Raises:
+        UserError: A number is out of range, there is no such engine, or it does not have the
+            policy's task.
+    """
+    threads = default_threads() if threads is None else threads
+    for name, value, accepted in (
+        ("episodes", episodes, Count),
+        ("seed", seed, Seed),
+        ("threads", threads, Count),
+    ):
+        check(name, value, accepted)
+    return make_envs(agent.shape, min(episodes, PARALLEL), engine, threads)
+
+
 def evaluate(envs: GoalVectorEnv, policy: Policy, episodes: int, seed: int) -> Evaluation:
     """Play episodes in environments that start from the seed."""
-    into = Episodes.allocate(envs.task, envs.num_envs)
     last, first = [], []
-    for round_ in range(-(-episodes // envs.num_envs)):
-        played = play(envs, policy, into, seed if round_ == 0 else None)
-        last.append(played.success[np.arange(envs.num_envs), played.length - 1].copy())
+    for played in play_many(envs, policy, episodes, seed):
+        last.append(played.success[np.arange(len(played.length)), played.length - 1].copy())
         first.append(first_success(played))
-    # Environments play in lockstep, so leaving out the surplus of the last round favours no one.
-    at_end = np.concatenate(last)[:episodes]
-    steps = np.concatenate(first)[:episodes]
+    at_end, steps = np.concatenate(last), np.concatenate(first)
     reached = steps > 0
     return Evaluation(
         episodes=episodes,

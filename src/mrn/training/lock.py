@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from mrn.errors import UserError
-
-LOCK = ".lock"
+from mrn.training.layout import LOCK
 
 
 class RunLock:

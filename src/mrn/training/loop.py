@@ -1,24 +1,25 @@
-"""The training loop: envs -> rollout -> replay -> agent.update -> evaluate -> run folder."""
+"""The training loop: envs -> rollout -> replay -> learner.update -> evaluate -> run folder."""
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from mrn.config import Config
 from mrn.critics import CRITICS
-from mrn.envs import find_task, make_envs
+from mrn.device import default_threads, find_device, torch_threads
+from mrn.envs import GoalVectorEnv, find_task, make_envs
 from mrn.errors import look_up
 from mrn.seeding import derive_seed
 from mrn.signals import Interruption
 from mrn.training.agent import Agent
 from mrn.training.checkpoint import Checkpoints
-from mrn.training.device import default_threads, find_device, torch_threads
 from mrn.training.evaluate import evaluate
+from mrn.training.layout import weights_file
+from mrn.training.metrics import Row
 from mrn.training.progress import TrainingProgress
-from mrn.training.rundir import COLUMNS, RunDir
+from mrn.training.rundir import RunDir
 from mrn.training.trainer import Trainer
 
 
@@ -43,14 +44,13 @@ def run(config: Config, folder: Path, progress: bool = True, resume: bool = Fals
     epochs, threads = config.epochs or task.epochs, config.threads or default_threads()
     config = replace(config, epochs=epochs)
 
-    trainer = Trainer(config, task, device)
-    agent, checkpoints = trainer.agent, Checkpoints(folder / "checkpoints")
+    trainer, checkpoints = Trainer(config, task, device), Checkpoints(folder)
     engine = (config.engine, threads, config.workers, config.worker_timeout)
     with (
         torch_threads(threads),
         make_envs(shape, plan.episodes, *engine) as envs,
         make_envs(shape, min(plan.episodes, plan.eval_episodes or 1), *engine) as test_envs,
-        RunDir(folder, config, shape, resume) as run_dir,
+        RunDir(folder, config, shape, resume, trainer.metrics) as run_dir,
         TrainingProgress(f"{shape.name} {config.critic}", epochs, plan.cycles, progress) as display,
         Interruption() as interruption,
     ):
@@ -58,9 +58,9 @@ def run(config: Config, folder: Path, progress: bool = True, resume: bool = Fals
             f"{shape.name}, {config.agent} with critic {config.critic}, seed {config.seed}, on "
             f"{device}; replay {trainer.replay.nbytes / 2**20:,.0f} MiB; run folder {folder}"
         )
-        metrics = checkpoints.load(trainer)
-        if metrics is not None:
-            run_dir.restore(metrics)
+        rows = checkpoints.load(trainer)
+        if rows is not None:
+            run_dir.restore(rows)
             display.resume(trainer.epoch, trainer.cycle)
         while trainer.epoch <= epochs:
             clock, steps_before = Clock(), trainer.env_steps
@@ -74,20 +74,12 @@ def run(config: Config, folder: Path, progress: bool = True, resume: bool = Fals
                 if interruption.received and trainer.cycle < plan.cycles:
                     checkpoints.save(trainer, run_dir.rows)
                     raise interruption.end(f"mrn resume {folder}")
-            row: dict[str, Any] = dict.fromkeys(COLUMNS)
-            row |= {"epoch": trainer.epoch, "env_steps": trainer.env_steps}
-            row |= {"updates": trainer.updates, **losses}
-            row["steps_per_second"] = clock.rate(trainer.env_steps - steps_before)
+            row = training_row(trainer, losses, clock, steps_before)
             if plan.eval_episodes:
-                with clock("evaluation"), torch_threads(1):
-                    test_seed = derive_seed(config.seed, "evaluation", trainer.epoch)
-                    result = evaluate(test_envs, agent.act, plan.eval_episodes, test_seed)
-                row |= {k: v for k, v in vars(result).items() if k != "episodes"}
-            row |= {f"{name}_seconds": round(clock[name], 3) for name in clock.names}
-            agent.save(folder / "latest.safetensors")
-            if (row["success"] or 0.0) >= trainer.best:
-                trainer.best = row["success"] or 0.0
-                agent.save(folder / "best.safetensors")
+                with clock("evaluation"):
+                    row |= evaluate_epoch(trainer, test_envs)
+            row |= clock.row()
+            keep_weights(trainer, folder, row["success"])
             run_dir.log(row)  # after the weights: an epoch that is listed has them
             trainer.next_epoch()
             due = (trainer.epoch - 1) % config.checkpoint_every == 0 or trainer.epoch > epochs
@@ -96,7 +88,7 @@ def run(config: Config, folder: Path, progress: bool = True, resume: bool = Fals
             display.epoch(row)
             if interruption.received and trainer.epoch <= epochs:
                 raise interruption.end(f"mrn resume {folder}")
-    return agent
+    return trainer.agent
 
 
 class Clock:
@@ -115,10 +107,43 @@ class Clock:
         yield
         self.seconds[name] += time.perf_counter() - started
 
-    def __getitem__(self, name: str) -> float:
-        """Seconds of a part."""
-        return self.seconds[name]
-
     def rate(self, count: int) -> float:
         """So many per second of all parts."""
         return round(count / max(sum(self.seconds.values()), 1e-9), 1)
+
+    def row(self) -> Row:
+        """The columns of the seconds."""
+        return {f"{name}_seconds": round(spent, 3) for name, spent in self.seconds.items()}
+
+
+def training_row(
+    trainer: Trainer, losses: dict[str, float], clock: Clock, steps_before: int
+) -> Row:
+    """What is known of an epoch before its evaluation."""
+    return {
+        "epoch": trainer.epoch,
+        "env_steps": trainer.env_steps,
+        "updates": trainer.updates,
+        "success": None,
+        "success_any": None,
+        "steps_to_success": None,
+        "steps_per_second": clock.rate(trainer.env_steps - steps_before),
+        **losses,
+    }
+
+
+def evaluate_epoch(trainer: Trainer, envs: GoalVectorEnv) -> Row:
+    """Evaluate the epoch's policy, with random numbers of its own."""
+    config = trainer.config
+    seed = derive_seed(config.seed, "evaluation", trainer.epoch)
+    with torch_threads(1):
+        result = evaluate(envs, trainer.agent.act, config.schedule.eval_episodes, seed)
+    return {name: value for name, value in vars(result).items() if name != "episodes"}
+
+
+def keep_weights(trainer: Trainer, folder: Path, success: float | None) -> None:
+    """Save the latest weights, and as the best ones too if no epoch was better."""
+    trainer.agent.save(weights_file(folder, "latest"))
+    if (success or 0.0) >= trainer.best:
+        trainer.best = success or 0.0
+        trainer.agent.save(weights_file(folder, "best"))

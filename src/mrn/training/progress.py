@@ -51,11 +51,12 @@ class TrainingProgress:
         """An epoch is done, with its row of metrics."""
         success = "-" if row["success"] is None else f"{row['success']:.0%}"
         self.bar.update(self.row, success=success)
+        value = f"mean Q {row['mean_q']:7.2f}  " if "mean_q" in row else ""
         spent = time.perf_counter() - self.started
         left = spent / (row["epoch"] - self.first + 1) * (self.epochs - row["epoch"])
         self.say(
             f"epoch {row['epoch']:>3}/{self.epochs}  success {success:>4}  "
-            f"mean Q {row['mean_q']:7.2f}  {row['env_steps']:>9,} steps  "
+            f"{value}{row['env_steps']:>9,} steps  "
             f"{row['steps_per_second']:,.0f} steps/s  left {left / 60:.1f} min"
         )
 

@@ -1,6 +1,6 @@
 """Playing episodes: N environments from a reset to the end of each one's episode."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -52,6 +52,20 @@ def play(
             if not running.any():
                 break
     return into
+
+
+def play_many(envs: GoalVectorEnv, policy: Policy, episodes: int, seed: int) -> Iterator[Episodes]:
+    """Play so many episodes since a seed, as many at a time as there are environments.
+
+    Yields:
+        Episodes in arrays that the next ones overwrite. Environments play in lockstep, so that
+        leaving out the surplus of the last round favours no one.
+    """
+    into = Episodes.allocate(envs.task, envs.num_envs)
+    for round_ in range(-(-episodes // envs.num_envs)):
+        played = play(envs, policy, into, seed, round_)
+        wanted = min(envs.num_envs, episodes - round_ * envs.num_envs)
+        yield Episodes(*(values[:wanted] for values in played))
 
 
 def _store(into: Episodes, t: int, observation: Observation) -> None:

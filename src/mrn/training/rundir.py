@@ -1,39 +1,23 @@
 """The folder of a run: settings, a row of metrics per epoch, TensorBoard events, weights."""
 
-import csv
-import io
 import json
 import platform
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from mrn.config import Config, flatten, from_dict
+from mrn.config import Config, flatten
 from mrn.envs import TaskShape
 from mrn.errors import UserError
-from mrn.training.files import parse_json, read_bounded, write_atomically
-from mrn.training.lock import LOCK, RunLock
+from mrn.files import parse_json, read_bounded, write_atomically
+from mrn.training.layout import CHECKPOINTS, CONFIG, EVENTS, LOCK, METRICS
+from mrn.training.lock import RunLock
+from mrn.training.metrics import COLUMNS, Row, read_metrics, write_metrics
 
 CHANGEABLE = ("epochs", "device", "threads", "workers", "worker_timeout", "checkpoint_every")
 """Settings that do not decide what a run computes, or only how far it goes, or (device, threads) in
 which order sums are rounded."""
-
-COLUMNS = (
-    "epoch",
-    "env_steps",
-    "updates",
-    "success",
-    "success_any",
-    "steps_to_success",
-    "critic_loss",
-    "actor_loss",
-    "mean_q",
-    "steps_per_second",
-    "rollout_seconds",
-    "update_seconds",
-    "evaluation_seconds",
-)
-"""Of metrics.csv. `success` is at the last step; what was not measured is left empty."""
 
 _PACKAGES = ("mrn", "torch", "numpy", "envpool", "gymnasium", "gymnasium-robotics", "mujoco")
 
@@ -41,14 +25,28 @@ _PACKAGES = ("mrn", "torch", "numpy", "envpool", "gymnasium", "gymnasium-robotic
 class RunDir:
     """Writes a run's files; every one is whole at any moment, and only one process writes them."""
 
-    def __init__(self, path: Path, config: Config, shape: TaskShape, resume: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        config: Config,
+        shape: TaskShape,
+        resume: bool = False,
+        metrics: Iterable[str] = (),
+    ) -> None:
         """Take a folder: an empty one, or that of an earlier run of these settings to resume.
+
+        Args:
+            path: The folder.
+            config: The run's settings.
+            shape: Its task.
+            resume: Whether an earlier run there is to go on.
+            metrics: The learner's own columns.
 
         Raises:
             UserError: The folder is taken or of another run; nothing in it was changed.
         """
-        self.path = path
-        self.rows: list[dict[str, Any]] = []
+        self.path, self.columns = path, (*COLUMNS, *metrics)
+        self.rows: list[Row] = []
         self.events: Any = None  # made with the first row
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -63,17 +61,17 @@ class RunDir:
                 check_settings(before, config, str(path))
                 _check_goes_on(path, before, config)
             about = {"config": config.to_dict(), "task": vars(shape), "versions": versions()}
-            write_atomically(path / "config.json", json.dumps(about, indent=2).encode())
+            write_atomically(path / CONFIG, json.dumps(about, indent=2).encode())
         except BaseException:
             self.lock.close()
             raise
 
-    def restore(self, rows: list[dict[str, Any]]) -> None:
+    def restore(self, rows: list[Row]) -> None:
         """Begin with the metrics of an earlier part of the run, and no later ones."""
         self.rows = list(rows)
         self._write_metrics()
 
-    def log(self, row: dict[str, Any]) -> None:
+    def log(self, row: Row) -> None:
         """Add an epoch's metrics to metrics.csv and to TensorBoard."""
         self.rows.append(row)
         self._write_metrics()
@@ -81,18 +79,14 @@ class RunDir:
             from torch.utils.tensorboard import SummaryWriter
 
             # Events of steps that are computed again, after a crash, are replaced.
-            self.events = SummaryWriter(str(self.path / "events"), purge_step=row["env_steps"])
+            self.events = SummaryWriter(str(self.path / EVENTS), purge_step=row["env_steps"])
         for name, value in row.items():
             if value is not None and name not in ("epoch", "env_steps"):
                 self.events.add_scalar(name, value, row["env_steps"])
         self.events.flush()
 
     def _write_metrics(self) -> None:
-        table = io.StringIO()
-        writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.rows)
-        write_atomically(self.path / "metrics.csv", table.getvalue().encode())
+        write_metrics(self.path / METRICS, self.columns, self.rows)
 
     def close(self) -> None:
         """Close the event file and leave the folder to others."""
@@ -115,36 +109,25 @@ def read_settings(path: Path) -> Config:
     Raises:
         UserError: It is no run folder, or its config.json is damaged.
     """
-    file = path / "config.json"
-    if not file.exists():
-        raise UserError(f"{path} is no run folder: it has no config.json")
-    about = parse_json(read_bounded(file), str(file))
-    return from_dict(Config, about.get("config") if isinstance(about, dict) else None, str(file))
+    return read_about(path)[0]
 
 
-def read_metrics(path: Path) -> list[dict[str, float | None]]:
-    """The rows of a metrics.csv, one per epoch; None where nothing was measured.
+def read_about(path: Path) -> tuple[Config, dict[str, str]]:
+    """The settings of the run in a folder, and the versions it was trained with.
 
     Raises:
-        UserError: It is missing or damaged; says in which line.
+        UserError: It is no run folder, or its config.json is damaged.
     """
-    text = read_bounded(path).decode(errors="replace")
-    lines = list(csv.reader(io.StringIO(text)))
-    remedy = "if it is that of a run, mrn resume writes it anew from the last checkpoint"
-    if not lines or tuple(lines[0]) != COLUMNS:
-        raise UserError(f"{path} is not the metrics of a run: its first line is not the columns")
-    rows: list[dict[str, float | None]] = []
-    for number, line in enumerate(lines[1:], start=1):
-        try:
-            values = [float(value) if value else None for value in line]
-            rows.append(dict(zip(COLUMNS, values, strict=True)))
-        except ValueError:
-            raise UserError(f"{path} is damaged in line {number + 1}; {remedy}") from None
-        if values[0] != number or values[1] is None:
-            raise UserError(f"{path} is damaged: line {number + 1} is not epoch {number}; {remedy}")
-    if not text.endswith("\n"):
-        raise UserError(f"{path} is damaged: its last line is cut off; {remedy}")
-    return rows
+    file = path / CONFIG
+    if not file.exists():
+        raise UserError(f"{path} is no run folder: it has no {CONFIG}")
+    about = parse_json(read_bounded(file), str(file))
+    if not isinstance(about, dict):
+        raise UserError(f"{file} is damaged: it is not the settings of a run")
+    found = about.get("versions")
+    found = found if isinstance(found, dict) else {}
+    versions = {str(name): str(version) for name, version in found.items()}
+    return Config.from_json(about.get("config"), str(file)), versions
 
 
 def check_settings(before: Config, now: Config, where: str) -> None:
@@ -172,8 +155,8 @@ def _holds_something(path: Path) -> bool:
 
 def _check_goes_on(path: Path, before: Config, now: Config) -> None:
     """Refuse to train a finished run longer when its checkpoints are gone: it would start anew."""
-    file, done = path / "metrics.csv", before.epochs or 0
-    if (now.epochs or 0) <= done or (path / "checkpoints").exists() or not file.exists():
+    file, done = path / METRICS, before.epochs or 0
+    if (now.epochs or 0) <= done or (path / CHECKPOINTS).exists() or not file.exists():
         return
     if len(read_metrics(file)) >= done:
         raise UserError(

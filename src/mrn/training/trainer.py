@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from mrn.config import Config
+from mrn.device import torch_threads
 from mrn.envs import GoalVectorEnv, Task
 from mrn.errors import RunError
 from mrn.replay import Episodes, Hindsight, ReplayBuffer
 from mrn.seeding import derive_seed, make_generator
 from mrn.training.agent import Agent, check_fit
-from mrn.training.device import settle_memory, torch_threads
 from mrn.training.rollout import play
 
 
@@ -27,11 +27,16 @@ class Trainer:
         self.replay = ReplayBuffer(task.shape, memory.capacity, device, len(self.episodes.length))
         self.hindsight = Hindsight(memory.relabel, memory.relabel_probability, task.reward)
         self.sampling = make_generator(config.seed, "replay", device)
-        self.losses = torch.zeros(len(self.agent.learner.METRICS), device=device)
+        self.learning = make_generator(config.seed, "learning", device)
+        self.losses = torch.zeros(len(self.metrics), device=device)
         self.epoch, self.cycle = 1, 0  # the epoch in progress, and cycles done in it
         self.env_steps = self.updates = 0
         self.best = -1.0  # highest success rate
-        settle_memory()
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the learner's metrics."""
+        return self.agent.learner.METRICS
 
     def collect(self, envs: GoalVectorEnv) -> None:
         """Play one episode in each environment, exploring; store them and learn their scale."""
@@ -45,14 +50,14 @@ class Trainer:
         self.env_steps += steps
 
     def learn(self) -> None:
-        """Take a cycle's updates, then one of the targets; their metrics add up in `losses`."""
+        """Take a cycle's updates, and what the learner does after them; metrics add up."""
         learner, count = self.agent.learner, self.config.schedule.updates
         for _ in range(count):
             batch = self.hindsight.sample(
                 self.replay, self.config.learning.batch_size, self.sampling
             )
-            self.losses += learner.update(self.agent.normalizer(batch))
-        learner.update_targets()
+            self.losses += learner.update(self.agent.normalizer(batch), self.learning)
+        learner.end_cycle()
         self.updates += count
         self.cycle += 1
 
@@ -63,7 +68,7 @@ class Trainer:
             RunError: One is not a finite number.
         """
         count = max(self.cycle * self.config.schedule.updates, 1)
-        means = dict(zip(self.agent.learner.METRICS, (self.losses / count).tolist(), strict=True))
+        means = dict(zip(self.metrics, (self.losses / count).tolist(), strict=True))
         for name, value in means.items():
             if not math.isfinite(value):
                 raise RunError(
@@ -86,7 +91,11 @@ class Trainer:
         """All that changes in training but the replay: by name, in place but for generators."""
         return {
             **self.agent.state_dict(),
-            **{f"optimizer.{k}": v for k, v in self.agent.learner.optimizer.state_dict().items()},
+            **{
+                f"{name}.{key}": value
+                for name, optimizer in self.agent.learner.optimizers.items()
+                for key, value in optimizer.state_dict().items()
+            },
             "losses": self.losses,
             **{f"generator.{k}": v.get_state() for k, v in self._generators.items()},
         }
@@ -115,4 +124,8 @@ class Trainer:
 
     @property
     def _generators(self) -> dict[str, torch.Generator]:
-        return {"replay": self.sampling, "exploration": self.agent.generator}
+        return {
+            "replay": self.sampling,
+            "learning": self.learning,
+            "exploration": self.agent.generator,
+        }

@@ -6,7 +6,7 @@ Q(x1, x2) + Q(x2, x3) <= Q(x1, x3).
 
 import numpy as np
 
-from mrn.studies.mdp import Array, MDPs
+from mrn.studies.theory.mdp import Array, MDPs
 
 SLACK = 1e-8
 """Differences below are rounding: values are exact to 1e-10, and at most 50 in size."""

@@ -6,8 +6,16 @@ from pathlib import Path
 import numpy as np
 
 from mrn.seeding import derive_seed
-from mrn.studies.approximation import axioms_table, landmarks_table
-from mrn.studies.mdp import (
+from mrn.studies.theory.approximation import axioms_table, landmarks_table
+from mrn.studies.theory.checks import (
+    ALTERNATING,
+    best_single_pair,
+    broken_triples,
+    goal_pairs_met,
+    largest_excess,
+    lift,
+)
+from mrn.studies.theory.mdp import (
     Array,
     MDPs,
     goal_rewards,
@@ -16,14 +24,6 @@ from mrn.studies.mdp import (
     pair_rewards,
     random_maps,
     random_mdps,
-)
-from mrn.studies.theory import (
-    ALTERNATING,
-    best_single_pair,
-    broken_triples,
-    goal_pairs_met,
-    largest_excess,
-    lift,
 )
 from mrn.tables import Table, require_sections, write_sections
 

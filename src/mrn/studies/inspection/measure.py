@@ -8,16 +8,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mrn.config import check_range
+from mrn.critics import Critic
 from mrn.critics.heads.mrn import MRN
 from mrn.critics.metric import MetricCritic
-from mrn.envs import make_envs
+from mrn.device import torch_threads
+from mrn.errors import UserError
 from mrn.replay import Episodes
 from mrn.seeding import derive_seed
 from mrn.training.agent import Agent
-from mrn.training.device import default_threads, torch_threads
-from mrn.training.evaluate import PARALLEL, first_success
-from mrn.training.rollout import play
+from mrn.training.evaluate import evaluation_envs, first_success
+from mrn.training.rollout import play_many
 
 Array = NDArray[np.float64]
 
@@ -75,19 +75,12 @@ def watch(agent: Agent, episodes: int, seed: int, engine: str = "auto") -> Momen
     """Play episodes without noise.
 
     Raises:
-        UserError: A number is out of range, or there is no such engine.
+        UserError: A number is out of range, there is no such engine, or the agent has no critic.
     """
-    for name, value in (("episodes", episodes), ("seed", seed)):
-        check_range(name, value)
-    shape, parts = agent.shape, []
-    with (
-        make_envs(shape, min(episodes, PARALLEL), engine, default_threads()) as envs,
-        torch_threads(1),
-    ):
-        into = Episodes.allocate(shape, envs.num_envs)
-        for round_ in range(-(-episodes // envs.num_envs)):
-            played = play(envs, agent.act, into, derive_seed(seed, "evaluation"), round_)
-            parts.append(_moments(played))
+    critic_of(agent)
+    with evaluation_envs(agent, episodes, seed, engine) as envs, torch_threads(1):
+        played = play_many(envs, agent.act, episodes, derive_seed(seed, "evaluation"))
+        parts = [_moments(some) for some in played]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     state, action, achieved, goal = (torch.as_tensor(x, device=agent.device) for x in columns[:4])
     return Moments(state, action, achieved, goal, columns[4], columns[5])
@@ -107,8 +100,19 @@ def _moments(played: Episodes) -> tuple[np.ndarray, ...]:
 @torch.no_grad()
 def distance(agent: Agent, state: Tensor, action: Tensor, goal: Tensor) -> Tensor:
     """-Q, shape (B,), of states and goals as the environment gives them."""
-    normalizer = agent.normalizer
-    return -agent.learner.critic(normalizer.state(state), action, normalizer.goal(goal))
+    state, goal = agent.policy.inputs(state, goal)
+    return -critic_of(agent)(state, action, goal)
+
+
+def critic_of(agent: Agent) -> Critic:
+    """The critic to look into.
+
+    Raises:
+        UserError: The agent has none.
+    """
+    if agent.learner.critic is None:
+        raise UserError(f"{agent.config.agent} learns without a critic: there is none to inspect")
+    return agent.learner.critic
 
 
 def inspect(agent: Agent, moments: Moments, seed: int = 0) -> Inspection:
@@ -149,7 +153,7 @@ def violations(d12: Tensor, d23: Tensor, d13: Tensor) -> Violations:
 def _embedding_triangle(
     agent: Agent, moments: Moments, triples: tuple[Tensor, Tensor, Tensor]
 ) -> Violations | None:
-    critic = agent.learner.critic
+    critic = critic_of(agent)
     if not isinstance(critic, MetricCritic):
         return None
     x = critic.embed(agent.normalizer.state(moments.state), moments.action)  # (M, width)
@@ -167,7 +171,7 @@ def _counts_steps(
         return None, None, None
     columns = (moments.state, moments.action, moments.goal)
     learned = distance(agent, *(column[before] for column in columns)).double().cpu().numpy()
-    gamma = agent.config.learning.discount
+    gamma = agent.learner.discount
     # The reward is taken at the next state: the step that reaches the goal costs nothing.
     cost = (1 - gamma ** (steps - 1)) / (1 - gamma)
     rank = float(np.corrcoef(ranks(learned), ranks(steps))[0, 1])
@@ -184,12 +188,12 @@ def ranks(values: Array) -> Array:
 @torch.no_grad()
 def symmetric_share(agent: Agent, state: Tensor, action: Tensor, goal: Tensor) -> float | None:
     """Mean share of the symmetric part in MRN's distance; None for critics without two parts."""
-    critic = agent.learner.critic
+    critic = critic_of(agent)
     if not isinstance(critic, MetricCritic) or not isinstance(critic.head, MRN):
         return None
     if len(critic.head.parts) < 2:
         return None
-    state, goal = agent.normalizer.state(state), agent.normalizer.goal(goal)
+    state, goal = agent.policy.inputs(state, goal)
     sides = critic.sides(state, action, critic.goal_side(state, goal))
     symmetric, asymmetric = critic.head.terms(*sides)
     whole = symmetric + asymmetric

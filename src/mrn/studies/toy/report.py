@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
+from mrn.device import default_threads
 from mrn.errors import UserError
-from mrn.experiments.figures import pyplot
-from mrn.studies.toy import CHANGED, CHANGED_ETAS, Fit, constant_error, sensitivity, study
-from mrn.studies.toy_figure import asymmetric_share, draw_parts, draw_study
-from mrn.studies.toy_models import MODELS
+from mrn.files import write_atomically
+from mrn.plotting import pyplot
+from mrn.studies.toy.figure import asymmetric_share, draw_parts, draw_study
+from mrn.studies.toy.models import MODELS
+from mrn.studies.toy.study import CHANGED, CHANGED_ETAS, Fit, constant_error, sensitivity, study
 from mrn.tables import Table, require_sections, write_sections
-from mrn.training.device import default_threads
-from mrn.training.files import write_atomically
 
 Row = dict[str, str]
 

@@ -6,11 +6,11 @@ from torch import Tensor
 
 from mrn.critics.heads.mrn import asymmetric_part
 from mrn.seeding import derive_seed, make_generator
-from mrn.studies.mdp import optimal_values, pair_rewards, random_mdps
-from mrn.studies.square import shortest_path_length, slope_length
-from mrn.studies.theory import lift
-from mrn.studies.toy import Settings, train
-from mrn.studies.toy_models import MODELS
+from mrn.studies.theory.checks import lift
+from mrn.studies.theory.mdp import optimal_values, pair_rewards, random_mdps
+from mrn.studies.toy.models import MODELS
+from mrn.studies.toy.square import shortest_path_length, slope_length
+from mrn.studies.toy.study import Settings, train
 from mrn.tables import Table
 
 ETA = 0.3

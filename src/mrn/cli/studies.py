@@ -1,4 +1,4 @@
-"""The commands of the studies, for `mrn.cli`: they parse, call and print."""
+"""Commands that look closer: the toy example, the theory, a trained critic."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +20,7 @@ def toy(
         sensitivity: Also measure what decides between MRN and the monolithic network.
         write_docs: A Markdown page whose marked sections are replaced by the tables.
     """
-    from mrn.studies.toy_report import run
+    from mrn.studies.toy.report import run
 
     for table in run(out, sensitivity, write_docs):
         show(table)
@@ -33,7 +33,7 @@ def theory(write_docs: Path | None = None) -> None:
     Args:
         write_docs: A Markdown page whose marked sections are replaced by the tables.
     """
-    from mrn.studies.theory_report import run
+    from mrn.studies.theory.report import run
 
     for table in run(write_docs):
         show(table)
@@ -58,12 +58,12 @@ def inspect(
         out: Where inspect.json and inspect.png go; by default the run's folder.
     """
     import mrn
-    from mrn.studies import inspection, inspection_report
+    from mrn.studies.inspection import measure, report
 
     agent = mrn.load(run, weights)
-    moments = inspection.watch(agent, episodes, seed, engine)
-    found = inspection.inspect(agent, moments, seed)
-    console().print(inspection_report.table(found))
+    moments = measure.watch(agent, episodes, seed, engine)
+    found = measure.inspect(agent, moments, seed)
+    console().print(report.table(found))
     folder = out or (Path(run) if Path(run).is_dir() else Path(run).parent)
-    for path in inspection_report.write(found, agent, moments, folder):
+    for path in report.write(found, agent, moments, folder):
         print(path)

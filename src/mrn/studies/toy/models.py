@@ -6,15 +6,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from mrn.critics import ENCODER, REFERENCE_WIDTH, nearest_size
+from mrn.critics import REFERENCE_WIDTH, nearest_size
 from mrn.critics.base import Critic, Dims, count_parameters, mlp
 from mrn.critics.bilinear import Bilinear
-from mrn.critics.heads.base import Head
-from mrn.critics.heads.deep_norm import DeepNorm
-from mrn.critics.heads.iqe import IQE
-from mrn.critics.heads.mrn import MRN, MRNAsymmetric, MRNSymmetric
-from mrn.critics.heads.pqe import PQE
-from mrn.critics.heads.wide_norm import WideNorm
+from mrn.critics.heads import ENCODER, HEADS, Head, HeadDesign
 from mrn.critics.monolithic import Monolithic
 
 POINTS = Dims(state=2, action=0, goal=2)
@@ -62,26 +57,20 @@ class Model:
     """(width of the encoder, free size) -> network."""
 
 
-def _metric(head: Callable[[int, int, int], Head]) -> Callable[[int, int], nn.Module]:
-    return lambda width, size: QuasimetricModel(width, head(width, width, size))
+def _metric(title: str, head: HeadDesign) -> Model:
+    return Model(title, lambda width, size: QuasimetricModel(*head.build_on(width, size)))
 
 
 MODELS: dict[str, Model] = {
-    "mrn": Model("MRN", lambda _, size: QuasimetricModel(size, MRN(size, size))),
-    "mrn-sym": Model(
-        "MRN, symmetric part",
-        lambda width, size: QuasimetricModel(width, MRNSymmetric(width, size)),
-    ),
-    "mrn-asym": Model(
-        "MRN, asymmetric part",
-        lambda width, size: QuasimetricModel(width, MRNAsymmetric(width, size)),
-    ),
+    "mrn": _metric("MRN", HEADS["mrn"]),
+    "mrn-sym": _metric("MRN, symmetric part", HEADS["mrn-sym"]),
+    "mrn-asym": _metric("MRN, asymmetric part", HEADS["mrn-asym"]),
     "bvn": Model("BVN", lambda _, size: CriticModel(Bilinear(POINTS, size, state_in_phi=True))),
     "monolithic": Model("monolithic", lambda _, size: CriticModel(Monolithic(POINTS, size))),
-    "dn": Model("DN", _metric(DeepNorm)),
-    "wn": Model("WN", _metric(WideNorm)),
-    "pqe": Model("PQE", _metric(PQE)),
-    "iqe": Model("IQE", _metric(IQE)),
+    "dn": _metric("DN", HEADS["dn"]),
+    "wn": _metric("WN", HEADS["wn"]),
+    "pqe": _metric("PQE", HEADS["pqe"]),
+    "iqe": _metric("IQE", HEADS["iqe"]),
 }
 
 

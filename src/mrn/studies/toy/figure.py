@@ -8,11 +8,10 @@ import torch
 from torch import Tensor
 
 from mrn.critics.heads.mrn import MRN
-from mrn.experiments.figures import pyplot, save
-from mrn.experiments.style import COLOURS
-from mrn.studies.square import shortest_path, shortest_path_length
-from mrn.studies.toy import Fit, draw_pairs
-from mrn.studies.toy_models import MODELS, QuasimetricModel
+from mrn.plotting import COLOURS, pyplot, save
+from mrn.studies.toy.models import MODELS, QuasimetricModel
+from mrn.studies.toy.square import shortest_path, shortest_path_length
+from mrn.studies.toy.study import Fit, draw_pairs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

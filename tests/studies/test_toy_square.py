@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
-from mrn.studies.square import shortest_path, shortest_path_length, slope_length
+from mrn.studies.toy.square import shortest_path, shortest_path_length, slope_length
 
 ETAS = (0.1, 0.3, 0.5, 0.7, 0.9)
 

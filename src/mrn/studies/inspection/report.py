@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from rich.table import Table
 
-from mrn.experiments.figures import pyplot
-from mrn.studies.inspection import Inspection, Moments, Violations, distance
+from mrn.files import write_atomically
+from mrn.plotting import pyplot
+from mrn.studies.inspection.measure import Inspection, Moments, Violations, distance
 from mrn.training.agent import Agent
-from mrn.training.files import write_atomically
 
 GRID = 60
 """Goals along each side of the picture's plane."""
@@ -69,7 +69,7 @@ def draw(agent: Agent, moments: Moments) -> bytes:
     chosen = torch.as_tensor(before, device=agent.device)
     learned = distance(agent, moments.state[chosen], moments.action[chosen], moments.goal[chosen])
     steps.scatter(moments.steps_left[before], learned.cpu(), s=4, alpha=0.25, linewidths=0)
-    gamma, longest = agent.config.learning.discount, agent.shape.horizon
+    gamma, longest = agent.learner.discount, agent.shape.horizon
     line = np.arange(1, longest + 1)
     cost = (1 - gamma ** (line - 1)) / (1 - gamma)
     steps.plot(line, cost, color="gray", linewidth=1, label="exact")
@@ -105,6 +105,5 @@ def goal_plane(agent: Agent, moments: Moments) -> tuple[np.ndarray, np.ndarray, 
     goals[:, axes[1]] = up.reshape(-1).to(goals)
     states = moments.state[:1].expand(len(goals), -1)
     with torch.no_grad():
-        normal = agent.normalizer.state(states), agent.normalizer.goal(goals)
-        values = distance(agent, states, agent.learner.act(*normal), goals)
+        values = distance(agent, states, agent.policy.unit(states, goals), goals)
     return sides[0].numpy(), sides[1].numpy(), values.reshape(GRID, GRID).cpu().numpy()

@@ -1,0 +1,111 @@
+"""Settings that check themselves: types and limits are written on the fields of a dataclass."""
+
+import math
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from mrn.errors import UserError, unknown
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The numbers that a field accepts; None for no limit."""
+
+    least: float | None = None
+    most: float | None = None
+    below: float | None = None
+
+
+Count = Annotated[int, Limits(least=1)]
+Whole = Annotated[int, Limits(least=0)]
+NonNegative = Annotated[float, Limits(least=0)]
+Share = Annotated[float, Limits(least=0, most=1)]
+Seed = Annotated[int, Limits(least=0, most=2**32 - 1)]
+
+
+class Checked:
+    """A frozen dataclass that refuses values of the wrong type or out of range."""
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self), include_extras=True)
+        for item in fields(self):  # type: ignore[arg-type]
+            check(item.name, getattr(self, item.name), hints[item.name])
+
+
+def check(name: str, value: Any, hint: Any) -> None:
+    """Refuse a value that a type hint, with the limits written on it, does not allow.
+
+    Raises:
+        UserError: Names the setting, what it accepts and what it got.
+    """
+    origin, options = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        check(name, value, options[0])
+        for limits in options[1:]:
+            if isinstance(limits, Limits):
+                _check_limits(name, value, limits)
+    elif origin in (Union, UnionType):
+        if value is None and NoneType in options:
+            return
+        check(name, value, next(option for option in options if option is not NoneType))
+    elif origin is Literal:
+        if value not in options:
+            raise unknown(name, str(value), list(options))
+    elif origin is tuple:
+        if not isinstance(value, tuple):
+            raise UserError(f"{name} must be a list, got {value!r}")
+        for item in value:
+            check(name, item, options[0])
+    elif origin is dict:
+        if not isinstance(value, dict):
+            raise UserError(f"{name} must be a table of names and values, got {value!r}")
+    elif hint is not Any:
+        allowed = (int, float) if hint is float else hint
+        # bool is an int to Python, and no number to a user.
+        if not isinstance(value, allowed) or (isinstance(value, bool) and hint is not bool):
+            raise UserError(f"{name} must be of type {hint.__name__}, got {value!r}")
+        if hint in (int, float) and not math.isfinite(value):
+            raise UserError(f"{name} must be a finite number, got {value!r}")
+
+
+def _check_limits(name: str, value: float, limits: Limits) -> None:
+    if limits.least is not None and value < limits.least:
+        raise UserError(f"{name} must be at least {limits.least:g}, got {value!r}")
+    if limits.most is not None and value > limits.most:
+        raise UserError(f"{name} must be at most {limits.most:g}, got {value!r}")
+    if limits.below is not None and value >= limits.below:
+        raise UserError(f"{name} must be below {limits.below:g}, got {value!r}")
+
+
+def from_dict(cls: type[Any], data: Any, where: str) -> Any:
+    """Build the dataclass `cls` from JSON or TOML of unknown origin, checking names and types.
+
+    Raises:
+        UserError: A field is missing, unknown or of the wrong type; `where` names the file.
+    """
+    if not isinstance(data, dict):
+        kind = type(data).__name__
+        raise UserError(f"{where}: expected a table of names and values, got {kind}")
+    hints = get_type_hints(cls)
+    known = {item.name: item for item in fields(cls)}
+    try:
+        if strange := sorted(set(data) - set(known)):
+            raise unknown("field", strange[0], list(known))
+        for name, item in known.items():
+            if name not in data and item.default is MISSING and item.default_factory is MISSING:
+                raise UserError(f"{name!r} is missing")
+        values = {name: _convert(hints[name], value, where) for name, value in data.items()}
+        return cls(**values)
+    except UserError as error:
+        if str(error).startswith(f"{where}: "):  # from a dataclass within
+            raise
+        raise UserError(f"{where}: {error}") from None
+
+
+def _convert(hint: Any, value: Any, where: str) -> Any:
+    if is_dataclass(hint) and not isinstance(value, hint):  # type: ignore[arg-type]
+        return from_dict(hint, value, where)  # type: ignore[arg-type]
+    if get_origin(hint) is tuple and isinstance(value, list):
+        return tuple(value)  # JSON has lists only
+    return value

@@ -1,0 +1,49 @@
+"""Commands that tell what there is, and how fast it is."""
+
+import runpy
+import sys
+from pathlib import Path
+
+from rich.markup import escape
+from rich.table import Table
+
+from mrn.errors import UserError
+from mrn.extras import import_extra
+from mrn.tables import console
+
+
+def tasks() -> None:
+    """List the paper's tasks."""
+    from mrn.envs import TASKS
+
+    table = Table("task", "environment", "state", "goal", "action", "steps", "epochs")
+    for task in TASKS.values():
+        shape = task.shape
+        sizes = (shape.state_dim, shape.goal_dim, shape.action_dim, shape.horizon, task.epochs)
+        table.add_row(shape.name, shape.env_id, *map(str, sizes))
+    console().print(table)
+
+
+def critics() -> None:
+    """List the critic architectures, with their sizes on FetchPush."""
+    from mrn.critics import CRITICS, make_critic
+    from mrn.critics.base import count_parameters
+
+    table = Table("critic", "Q(s, a, g)", "quasimetric", "parameters")
+    for name, architecture in CRITICS.items():
+        critic = make_critic(name, state_dim=25, action_dim=4, goal_dim=3)
+        guarantee = "yes" if critic.is_quasimetric else "no"
+        table.add_row(
+            name, escape(architecture.formula), guarantee, f"{count_parameters(critic):,}"
+        )
+    console().print(table)
+
+
+def bench() -> None:
+    """Measure speed beside Stable-Baselines3, bare EnvPool and bare matrix products (5 minutes)."""
+    root = Path(__file__).parents[3]
+    if not (root / "benchmarks" / "__main__.py").exists():
+        raise UserError("the benchmarks are part of the repository: run `make bench` in a clone")
+    import_extra("stable_baselines3", "bench")
+    sys.path.insert(0, str(root))
+    runpy.run_module("benchmarks", run_name="__main__")

@@ -1,0 +1,104 @@
+"""Commands for many runs: train them, draw them, report on them."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from mrn.checked import Count, NonNegative, check
+from mrn.device import default_threads
+from mrn.tables import console
+
+
+def sweep(
+    suite: Annotated[str, tyro.conf.arg(metavar="SUITE")],
+    jobs: int | None = None,
+    threads: int | None = None,
+    backend: Literal["local", "ray"] = "local",
+    address: str | None = None,
+    gpus: float = 0.0,
+    runs: Path = Path("runs"),
+    discard_checkpoints: bool = False,
+    dry_run: bool = False,
+) -> None:
+    """Train all runs of a suite, many at a time; run it again to go on with what is missing.
+
+    Args:
+        suite: `paper-main`, `paper-ablation`, `paper-ablation-lr`, `fetch`, `quick`, or the name of
+            a TOML file of your own (docs/reproduce.md).
+        jobs: Runs at a time on this machine; by default one for each core.
+        threads: CPU threads of each run; by default the cores divided by the jobs, on Ray 1. A
+            run's digits depend on it, so it is kept when a run goes on.
+        backend: `local` processes, or a `ray` cluster.
+        address: Of the Ray cluster, `auto` for the one this machine belongs to; by default one is
+            started on this machine.
+        gpus: GPUs of each run on Ray; a half lets two runs share one.
+        runs: The folder of all runs. Machines of a cluster have to share it.
+        discard_checkpoints: Remove the checkpoints of finished runs, which need the most disk and
+            without which a run cannot be trained longer.
+        dry_run: List the runs, with an estimate of time and disk from a short probe, and end.
+    """
+    from mrn.experiments.backends import LocalBackend, RayBackend
+    from mrn.experiments.overview import Overview
+    from mrn.experiments.probe import estimate
+    from mrn.experiments.suites import find_suite
+    from mrn.experiments.sweep import plan, sweep
+
+    check("jobs", jobs, Count | None)
+    check("threads", threads, Count | None)
+    check("gpus", gpus, NonNegative)
+    cores = default_threads()
+    jobs = jobs or cores
+    threads = threads or (max(cores // jobs, 1) if backend == "local" else 1)
+    todo = plan(find_suite(suite), runs, threads)
+    if dry_run:
+        table, total = estimate(todo, jobs, note=lambda text: print(text, file=sys.stderr))
+        console().print(table)
+        print(total)
+        return
+    place = LocalBackend(jobs) if backend == "local" else RayBackend(address, threads, gpus)
+    sweep(todo, place, Overview(), discard_checkpoints)
+    print(f"Done. See them with: mrn report {todo[0].folder.parents[2]}")
+
+
+def figures(
+    runs: Annotated[Path, tyro.conf.arg(metavar="RUNS")],
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("figures"),
+) -> None:
+    """Draw learning curves and aggregates as PDF and PNG, and write the tables and curves.
+
+    Args:
+        runs: A folder of runs, or of the CSVs that this command writes.
+        out: Where to write.
+    """
+    from mrn.experiments.figures import draw_all
+
+    for path in draw_all(runs, out):
+        if path.suffix != ".csv" or path.name == "table.csv":
+            print(path)
+
+
+def report(
+    runs: Annotated[Path, tyro.conf.arg(metavar="RUNS")],
+    out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report"),
+    watch: bool = False,
+    every: int = 30,
+) -> None:
+    """Write one self-contained page about all runs: curves, tables, settings, commands.
+
+    Args:
+        runs: A folder of runs, finished or not.
+        out: The folder of the page, OUT/index.html.
+        watch: Write it again and again until all runs are finished; an open page follows.
+        every: Seconds between these.
+    """
+    from mrn.experiments.report import write_report
+
+    check("every", every, Count)
+    page, finished = write_report(runs, out, every if watch else 0)
+    print(f"Wrote {page}")
+    while watch and not finished:
+        time.sleep(every)
+        page, finished = write_report(runs, out, every)

@@ -1,0 +1,71 @@
+"""How methods look, one colour and one order for each, and how figures are written."""
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mrn.extras import import_extra
+from mrn.files import write_atomically
+from mrn.naming import split_method
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLOURS = {
+    "mrn": "#0072B2",
+    "monolithic": "#555555",
+    "bvn": "#E69F00",
+    "dn": "#009E73",
+    "wn": "#CC79A7",
+    "pqe": "#D55E00",
+    "iqe": "#56B4E9",
+    "uvfa": "#8C6D31",
+    "mrn-sym": "#44AA99",
+    "mrn-asym": "#AA4499",
+    "mrn-sag": "#999933",
+    "mrn-squared": "#F0E442",
+}
+"""Of critics. Those of the paper have the colours of Okabe and Ito, which people who see colours
+differently can tell apart."""
+_OTHERS = ("#332288", "#117733", "#882255", "#661100", "#6699CC")
+
+
+def colours(methods: list[str]) -> dict[str, str]:
+    """A colour for each method: that of its critic, unless another method has it already."""
+    chosen: dict[str, str] = {}
+    spare = list(_OTHERS)
+    for method in methods:
+        colour = COLOURS.get(split_method(method)[1])
+        if colour is None or colour in chosen.values():
+            colour = spare.pop(0)
+            spare.append(colour)
+        chosen[method] = colour
+    return chosen
+
+
+def in_order(methods: set[str]) -> list[str]:
+    """Methods as the paper lists them, others after them."""
+    rank = {critic: index for index, critic in enumerate(COLOURS)}
+    return sorted(methods, key=lambda m: (rank.get(split_method(m)[1], len(rank)), m))
+
+
+def save(figure: "Figure", path: Path) -> list[Path]:
+    """Write a figure as PDF and PNG: the same figure, the same bytes."""
+    written = []
+    for suffix, options in ((".pdf", {"CreationDate": None}), (".png", {})):
+        content = io.BytesIO()
+        figure.savefig(content, format=suffix[1:], dpi=150, metadata=options)
+        write_atomically(path.with_suffix(suffix), content.getvalue())
+        written.append(path.with_suffix(suffix))
+    pyplot().close(figure)
+    return written
+
+
+def pyplot() -> Any:
+    """matplotlib.pyplot, drawing to files only.
+
+    Raises:
+        UserError: It is not installed; says how to.
+    """
+    import_extra("matplotlib", "report").use("Agg")
+    return import_extra("matplotlib.pyplot", "report")

@@ -1,0 +1,20 @@
+"""The settings of the replay buffer and of hindsight."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from mrn.checked import Checked, Count, Share
+
+Relabel = Literal["future", "final", "episode"]
+
+
+@dataclass(frozen=True)
+class Memory(Checked):
+    """The replay buffer and hindsight relabelling."""
+
+    capacity: Count = 1_000_000
+    """Transitions kept, in whole episodes."""
+    relabel: Relabel = "future"
+    """Which achieved goals of its own episode may replace a transition's goal."""
+    relabel_probability: Share = 0.8
+    """Share of sampled transitions whose goal is replaced."""

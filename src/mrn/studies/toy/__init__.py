@@ -1,0 +1,1 @@
+"""The paper's toy example: shortest paths in a square (Sec. 3.2)."""

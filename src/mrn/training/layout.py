@@ -1,0 +1,22 @@
+"""What is where in a run's folder: the only place that spells these names."""
+
+from pathlib import Path
+
+CONFIG = "config.json"
+METRICS = "metrics.csv"
+EVENTS = "events"
+CHECKPOINTS = "checkpoints"
+LOCK = ".lock"
+
+WEIGHTS = ("latest", "best")
+"""Of the last epoch, and of the epoch with the highest success rate."""
+
+
+def weights_file(folder: Path, which: str = "latest") -> Path:
+    """The file of some weights of a run."""
+    return folder / f"{which}.safetensors"
+
+
+def log_file(folder: Path) -> Path:
+    """Where a sweep keeps what a run prints: beside its folder, which must be new or a run's."""
+    return folder.with_name(f"{folder.name}.log")

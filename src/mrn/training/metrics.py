@@ -1,0 +1,75 @@
+"""metrics.csv: a row per epoch, the columns of every run and after them the learner's own."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mrn.errors import UserError
+from mrn.files import read_bounded, write_atomically
+
+Row = dict[str, Any]
+
+COLUMNS = (
+    "epoch",
+    "env_steps",
+    "updates",
+    "success",
+    "success_any",
+    "steps_to_success",
+    "steps_per_second",
+    "rollout_seconds",
+    "update_seconds",
+    "evaluation_seconds",
+)
+"""Of every run. `success` is at the last step; what was not measured is left empty."""
+
+
+def write_metrics(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
+    """Replace a metrics.csv."""
+    table = io.StringIO()
+    writer = csv.DictWriter(table, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_atomically(path, table.getvalue().encode())
+
+
+def read_metrics(path: Path) -> list[dict[str, float | None]]:
+    """The rows of a metrics.csv, one per epoch; None where nothing was measured.
+
+    Raises:
+        UserError: It is missing or damaged; says in which line.
+    """
+    text = read_bounded(path).decode(errors="replace")
+    lines = list(csv.reader(io.StringIO(text)))
+    remedy = "if it is that of a run, mrn resume writes it anew from the last checkpoint"
+    names = lines[0] if lines else []
+    if not set(COLUMNS) <= set(names) or len(set(names)) < len(names):
+        raise UserError(f"{path} is not the metrics of a run: its first line is not the columns")
+    rows: list[dict[str, float | None]] = []
+    for number, line in enumerate(lines[1:], start=1):
+        try:
+            values = [float(value) if value else None for value in line]
+            rows.append(dict(zip(names, values, strict=True)))
+        except ValueError:
+            raise UserError(f"{path} is damaged in line {number + 1}; {remedy}") from None
+        if rows[-1]["epoch"] != number or rows[-1]["env_steps"] is None:
+            raise UserError(f"{path} is damaged: line {number + 1} is not epoch {number}; {remedy}")
+    if not text.endswith("\n"):
+        raise UserError(f"{path} is damaged: its last line is cut off; {remedy}")
+    return rows
+
+
+def check_rows(rows: Any, columns: set[str], where: str) -> list[Row]:
+    """Rows of unknown origin, as a checkpoint keeps them.
+
+    Raises:
+        UserError: They are not those of a run; `where` names the file.
+    """
+    for row in rows if isinstance(rows, list) else [None]:
+        if not isinstance(row, dict) or set(row) != columns:
+            raise UserError(f"{where}: the metrics are not those of a run")
+        if not all(value is None or type(value) in (int, float) for value in row.values()):
+            raise UserError(f"{where}: the metrics are not numbers")
+    return rows
