@@ -9,7 +9,7 @@ import tyro
 from mrn.agents import find_agent
 from mrn.checked import Checked, Count, Limits, Seed, Whole, from_dict
 from mrn.errors import UserError, unknown
-from mrn.naming import method_name, safe_name
+from mrn.naming import Method, safe_name
 from mrn.replay import Memory
 
 
@@ -38,6 +38,9 @@ class Config(Checked):
     """Architecture of the critic (`mrn critics`)."""
     agent: str = "ddpg"
     """Learning algorithm; `--agent NAME --help` shows its settings."""
+    variant: str = ""
+    """A name for these settings, where others of the same agent and critic are compared with them:
+    part of the folder's name."""
     seed: Seed = 100
     """Seed of everything random. The paper's: 100, 200, 300, 400, 500."""
     epochs: Count | None = None
@@ -110,8 +113,8 @@ class Config(Checked):
 
     @property
     def method(self) -> str:
-        """What is compared: agent and critic."""
-        return method_name(self.agent, self.critic)
+        """What is compared: AGENT-CRITIC, and the variant where there is one."""
+        return str(Method(self.agent, self.critic, self.variant))
 
     @property
     def folder(self) -> Path:

@@ -1,17 +1,28 @@
 """Names of files, and of what is compared."""
 
+from typing import NamedTuple
+
 
 def safe_name(name: str) -> str:
-    """A name that can be a folder's: everything but letters, digits and -_. becomes _."""
-    return "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
+    """A name that can be a folder's: everything but letters, digits and -_.+= becomes _."""
+    return "".join(c if c.isalnum() or c in "-_.+=" else "_" for c in name)
 
 
-def method_name(agent: str, critic: str) -> str:
-    """AGENT-CRITIC: what is compared on a task, and the folder of its runs."""
-    return safe_name(f"{agent}-{critic}")
+class Method(NamedTuple):
+    """What is compared on a task, and the folder of its runs: AGENT-CRITIC or ...+VARIANT."""
 
+    agent: str
+    critic: str
+    variant: str = ""
+    """What sets it apart from others of the same agent and critic: a recipe, or settings."""
 
-def split_method(method: str) -> tuple[str, str]:
-    """Agent and critic of a method's name; an agent's name has no dash, a critic's may."""
-    agent, _, critic = method.partition("-")
-    return agent, critic
+    def __str__(self) -> str:
+        variant = f"+{self.variant}" if self.variant else ""
+        return safe_name(f"{self.agent}-{self.critic}{variant}")
+
+    @classmethod
+    def parse(cls, name: str) -> "Method":
+        """Take a name apart; an agent's name has no dash, a critic's may, and neither has a +."""
+        pair, _, variant = name.partition("+")
+        agent, _, critic = pair.partition("-")
+        return cls(agent, critic, variant)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mrn.extras import import_extra
 from mrn.files import write_atomically
-from mrn.naming import split_method
+from mrn.naming import Method
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,7 +35,7 @@ def colours(methods: list[str]) -> dict[str, str]:
     chosen: dict[str, str] = {}
     spare = list(_OTHERS)
     for method in methods:
-        colour = COLOURS.get(split_method(method)[1])
+        colour = COLOURS.get(Method.parse(method).critic)
         if colour is None or colour in chosen.values():
             colour = spare.pop(0)
             spare.append(colour)
@@ -46,7 +46,7 @@ def colours(methods: list[str]) -> dict[str, str]:
 def in_order(methods: set[str]) -> list[str]:
     """Methods as the paper lists them, others after them."""
     rank = {critic: index for index, critic in enumerate(COLOURS)}
-    return sorted(methods, key=lambda m: (rank.get(split_method(m)[1], len(rank)), m))
+    return sorted(methods, key=lambda m: (rank.get(Method.parse(m).critic, len(rank)), m))
 
 
 def save(figure: "Figure", path: Path) -> list[Path]:

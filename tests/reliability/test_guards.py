@@ -45,12 +45,12 @@ def test_weights_that_explode_stop_the_run_and_are_not_saved(tmp_path, monkeypat
     tiny_run(whole, epochs=3)
     update, calls = DDPG.update, []
 
-    def poisoned(self, batch):
+    def poisoned(self, batch, generator):
         calls.append(1)
         if len(calls) == 10:  # in the second epoch of 6 updates each
             with torch.no_grad():
                 next(self.critic.parameters())[0, 0] = float("nan")
-        return update(self, batch)
+        return update(self, batch, generator)
 
     folder = tmp_path / "run"
     with monkeypatch.context() as context:

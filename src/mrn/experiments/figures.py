@@ -14,7 +14,7 @@ from mrn.experiments.stats import Interval, mean_and_std
 from mrn.experiments.suites import ABLATIONS, SUITES
 from mrn.experiments.summary import REFERENCE, THRESHOLDS, Summary, markdown, short_names, summarise
 from mrn.files import write_atomically
-from mrn.naming import method_name
+from mrn.naming import Method
 from mrn.plotting import colours, in_order, pyplot, save
 from mrn.training.layout import METRICS
 
@@ -161,7 +161,7 @@ def _planned(experiment: str, tasks: Tasks) -> tuple[list[str], list[str]]:
     """Tasks and methods to draw: all of the suite that wrote here, if it is one of ours."""
     found = _methods(tasks)
     for name, suite in SUITES.items():
-        ours = {method_name(agent, critic) for agent in suite.agents for critic in suite.critics}
+        ours = {str(Method(agent, critic)) for agent in suite.agents for critic in suite.critics}
         if Path(experiment).name == (suite.folder or name) and ours & found:
             return list(suite.tasks), in_order(ours)
     return list(tasks), in_order(found)
@@ -173,7 +173,7 @@ def _methods(tasks: Tasks) -> set[str]:
 
 def _ablations(tasks: Tasks) -> Tasks:
     """MRN and its ablations alone, where at least one of these is there."""
-    wanted = {method_name("ddpg", critic) for critic in ABLATIONS}
+    wanted = {str(Method("ddpg", critic)) for critic in ABLATIONS}
     chosen = {t: {m: r for m, r in methods.items() if m in wanted} for t, methods in tasks.items()}
     chosen = {task: methods for task, methods in chosen.items() if methods}
     return chosen if _methods(chosen) - {REFERENCE} else {}

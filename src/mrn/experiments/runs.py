@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from mrn.config import Config, flatten
 from mrn.envs import TASKS
 from mrn.errors import UserError
-from mrn.naming import method_name, split_method
 from mrn.plotting import in_order
 from mrn.training.layout import CONFIG, METRICS
 from mrn.training.metrics import read_metrics
@@ -29,8 +28,8 @@ class Run:
     experiment: str
     """The folder that its suite wrote to; empty for runs directly below the folder given."""
     task: str
-    agent: str
-    critic: str
+    method: str
+    """What is compared: agent, critic, and the variant where there is one."""
     seed: int
     columns: dict[str, Array]
     """Of metrics.csv; NaN where nothing was measured."""
@@ -44,11 +43,6 @@ class Run:
     def name(self) -> str:
         """As a person would say it."""
         return "/".join(filter(None, (self.experiment, self.task, self.method, str(self.seed))))
-
-    @property
-    def method(self) -> str:
-        """What is compared: agent and critic."""
-        return method_name(self.agent, self.critic)
 
     @property
     def epochs(self) -> int:
@@ -116,7 +110,7 @@ def _read_folder(path: Path, root: Path) -> Run:
     try:
         config, versions = read_about(path)
     except UserError as error:
-        return Run(path, "", path.name, "", "", 0, {}, problem=str(error))
+        return Run(path, "", path.name, "", 0, {}, problem=str(error))
     place, usual = path.relative_to(root), config.folder
     if place.parts[-len(usual.parts) :] == usual.parts:
         place = Path(*place.parts[: -len(usual.parts)])
@@ -124,8 +118,7 @@ def _read_folder(path: Path, root: Path) -> Run:
         path,
         "" if place == Path() else place.as_posix(),
         config.task,
-        config.agent,
-        config.critic,
+        config.method,
         config.seed,
         {},
         config,
@@ -139,12 +132,11 @@ def _read_folder(path: Path, root: Path) -> Run:
 
 def _read_csv(path: Path, root: Path) -> Run:
     parts = path.absolute().parts
-    agent, critic = split_method(parts[-2])
     seed = path.stem.removeprefix("seed-")
     place = Path(*path.relative_to(root).parts[:-3])
     experiment = "" if place == Path() else place.as_posix()
     number = int(seed) if seed.isdecimal() else 0
-    return _with_metrics(Run(path, experiment, parts[-3], agent, critic, number, {}), path)
+    return _with_metrics(Run(path, experiment, parts[-3], parts[-2], number, {}), path)
 
 
 def _with_metrics(run: Run, file: Path) -> Run:

@@ -16,11 +16,11 @@ from mrn.experiments.stats import (
     first_reaching,
     mean_and_std,
 )
-from mrn.naming import method_name, split_method
+from mrn.naming import Method
 from mrn.plotting import in_order
 
 THRESHOLDS = (0.5, 0.9)
-REFERENCE = method_name("ddpg", "mrn")
+REFERENCE = str(Method("ddpg", "mrn"))
 """The method that others are compared with, where it is there."""
 
 
@@ -131,8 +131,8 @@ def _last(curve: Array) -> float:
 
 def short_names(methods: list[str]) -> dict[str, str]:
     """Names to show: the critic alone where all have the same agent."""
-    agents = {split_method(method)[0] for method in methods}
-    return {m: split_method(m)[1] if len(agents) == 1 else m for m in methods}
+    agents = {Method.parse(method).agent for method in methods}
+    return {m: m.partition("-")[2] if len(agents) == 1 else m for m in methods}
 
 
 def markdown(summary: Summary) -> str:
