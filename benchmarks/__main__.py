@@ -1,12 +1,11 @@
 """Run all benchmarks, print what was measured beside what is asked for, and write it as JSON."""
 
 import json
-import platform
 from pathlib import Path
 
 from benchmarks import collection, cycle, end_to_end, growth, saving, update
 from benchmarks.report import show, with_tables
-from mrn.device import default_threads, settle_memory, torch_threads
+from mrn.device import cpu_name, default_threads, settle_memory, torch_threads
 from mrn.training.rundir import versions
 
 ROOT = Path(__file__).parents[1]
@@ -33,14 +32,6 @@ def main() -> None:
     RESULTS.write_text(json.dumps(results, indent=2) + "\n")
     PAGE.write_text(with_tables(PAGE.read_text(), results))
     show(results)
-
-
-def cpu_name() -> str:
-    """The processor's name, as Linux tells it, else as Python does."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
 
 
 if __name__ == "__main__":

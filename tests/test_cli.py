@@ -1,26 +1,31 @@
 """The command line, as a user runs it."""
 
+import json
 import os
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
+import torch
 
+import mrn
+from mrn import Agent, Evaluation, cli
 from tests.reliability.helpers import MRN, in_a_terminal
+from tests.training.helpers import tiny_run
 
 SMALL = ["--epochs", "1", "--cycles", "1", "--episodes", "4", "--updates", "2"]
 SMALL += ["--eval-episodes", "4", "--width", "16", "--batch-size", "32", "--capacity", "400"]
 
 
-def mrn(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def command(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [MRN, *arguments]
     path = {"PYTHONPATH": str(Path(__file__).parents[1])}  # for the tests' own environments
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=os.environ | path)
 
 
 def test_train_then_evaluate(tmp_path):
-    done = mrn("train", "FetchReach", *SMALL, "--seed", "7", cwd=tmp_path)
+    done = command("train", "FetchReach", *SMALL, "--seed", "7", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "runs" / "FetchReach" / "ddpg-mrn" / "seed-7"
     assert (folder / "latest.safetensors").exists()
@@ -29,21 +34,21 @@ def test_train_then_evaluate(tmp_path):
     assert re.search(r"epoch +1/1 +success +\d+%.*steps/s", done.stdout)
     assert re.search(r"replay \d+ MiB", done.stdout)
     for engine in ("envpool", "gymnasium"):
-        result = mrn("eval", str(folder), "--episodes", "4", "--engine", engine)
+        result = command("eval", str(folder), "--episodes", "4", "--engine", engine)
         assert result.returncode == 0, result.stderr
         assert re.search(r"success at the last step +\d+\.\d%", result.stdout)
     before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-    again = mrn("train", "FetchReach", *SMALL, "--seed", "7", cwd=tmp_path)
+    again = command("train", "FetchReach", *SMALL, "--seed", "7", cwd=tmp_path)
     assert again.returncode == 2
     assert f"mrn resume {folder.relative_to(tmp_path)}" in again.stderr
     assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
 
 
 def test_tasks_and_critics_are_listed():
-    tasks = mrn("tasks").stdout
+    tasks = command("tasks").stdout
     assert re.search(r"FetchPick .*FetchPickAndPlace-v4 .*25 .*3 .*4 .*50 .*50", tasks)
     assert len(re.findall(r"-v\d", tasks)) == 12
-    critics = mrn("critics").stdout
+    critics = command("critics").stdout
     assert re.search(r"mrn-squared .*no .*140,656", critics)
     assert re.search(r"iqe .*union_j \[u_kj, max\(u_kj, v_kj\)\].*yes", critics)
 
@@ -53,6 +58,86 @@ def test_a_terminal_gets_a_progress_bar(tmp_path):
     assert code == 0
     assert "━" in text
     assert re.search(r"epoch 1/1.*success.*steps/s.*left", text)
+
+
+def test_lines_fit_80_columns(tmp_path):
+    code, text = in_a_terminal(MRN, "train", "FetchReach", *SMALL, cwd=tmp_path, columns=80)
+    assert code == 0
+    lines = [re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", line) for line in re.split(r"[\r\n]+", text)]
+    bars = [line for line in lines if "━" in line]
+    assert bars
+    assert all(len(line) <= 80 and line.count("━") >= 10 for line in bars)
+    assert all("steps/s" in line and "left" in line for line in bars)
+    assert max(len(line) for line in lines if line.startswith(("epoch", "FetchReach"))) <= 80
+
+
+def test_figures_as_json(tmp_path, monkeypatch, capsys):
+    tiny_run(tmp_path / "run", epochs=1)
+    monkeypatch.setattr(
+        "sys.argv", ["mrn", "eval", str(tmp_path / "run"), "--json", "--episodes=5"]
+    )
+    cli.main()
+    figures = json.loads(capsys.readouterr().out)
+    low, high = figures["interval_95"]
+    assert 0 <= low <= figures["success"] <= high <= 1
+    assert high - low > 0.3  # five episodes say little
+    assert figures["episodes"] == 5
+    assert figures["engine"] == "envpool"
+    assert figures["weights"] == str(tmp_path / "run" / "latest.safetensors")
+
+
+def test_an_evaluation_says_its_interval_its_engine_and_its_weights(tmp_path, monkeypatch, capsys):
+    tiny_run(tmp_path / "a run", epochs=1)
+    always = Evaluation(200, 1.0, 1.0, 3.0, "gymnasium")
+    monkeypatch.setattr(Agent, "evaluate", lambda *_, **__: always)
+    monkeypatch.setattr("sys.argv", ["mrn", "eval", str(tmp_path / "a run")])
+    cli.main()
+    out = capsys.readouterr().out
+    assert "100.0%  [98.1, 100.0], Wilson's 95 % interval" in out
+    assert "200 episodes on gymnasium" in out
+    assert "latest.safetensors" in out
+
+
+def test_the_settings_of_an_agent_are_its_help(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["mrn", "train", "--agent", "ddpg", "--help"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    text = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "--target-keep FLOAT Share of the target networks kept" in text
+
+
+def test_the_version(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["mrn", "--version"])
+    cli.main()
+    assert capsys.readouterr().out.split() == ["mrn", mrn.__version__]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--discount", "1.0"], "discount must be below 1, got 1.0"),
+        (["--width", "100000000"], "width must be at most 16384"),
+        (["--batch-size", "99999999999"], "batch_size must be at most"),
+        (["--threads", "100000"], "threads must be at most 1024"),
+        (["--device", "cuda"], "PyTorch finds no GPU here.*Use cpu"),
+        (["--stop-at", "95"], "stop_at must be at most 1"),
+        (["--config", "no/such/config.json"], "cannot read no/such/config.json"),
+        (["--env-kwargs", '{"a": 1}'], "env_kwargs is for environments of your own"),
+        (["--agent", "no_lab:X"], "there is no module 'no_lab'"),
+    ],
+)
+def test_values_that_cannot_be(options, message, tmp_path, monkeypatch, capsys):
+    if "cuda" in options and torch.cuda.is_available():
+        options = ["--device", "cuda:99"]
+        message = "unknown device"
+    monkeypatch.chdir(tmp_path)
+    task = [] if "--config" in options else ["FetchReach"]
+    monkeypatch.setattr("sys.argv", ["mrn", "train", *task, *options])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 2
+    assert re.search(message, capsys.readouterr().err)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -74,7 +159,7 @@ def test_a_terminal_gets_a_progress_bar(tmp_path):
     ],
 )
 def test_mistakes_get_one_message_and_exit_code_2(arguments, message, tmp_path):
-    result = mrn(*arguments, cwd=tmp_path)
+    result = command(*arguments, cwd=tmp_path)
     assert result.returncode == 2, result.stderr
     assert message in result.stderr + result.stdout
     assert "Traceback" not in result.stderr

@@ -1,5 +1,6 @@
 """Goal-conditioned reinforcement learning with metric critics."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from mrn.device import find_device
 from mrn.errors import RunError, UserError
 from mrn.training.agent import Agent, find_weights
 from mrn.training.evaluate import Evaluation
-from mrn.training.loop import run
+from mrn.training.loop import Callback, run
 from mrn.version import __version__
 
 __all__ = [
@@ -31,6 +32,7 @@ def train(
     run_dir: str | Path | None = None,
     progress: bool = True,
     resume: bool = False,
+    callbacks: Sequence[Callback] = (),
     **settings: Any,
 ) -> Agent:
     """Train an agent by the paper's protocol.
@@ -40,6 +42,8 @@ def train(
         run_dir: The run's folder; by default `runs/TASK/AGENT-CRITIC/seed-SEED`.
         progress: Whether to show a progress bar (plain lines where there is no terminal).
         resume: Go on with the run in that folder, if there is one, as if it had never stopped.
+        callbacks: Each is called at the end of an epoch with the agent and the epoch's row of
+            metrics, a dictionary; training ends where one returns True.
         **settings: Any field of `mrn.Config` or of its groups, for example
             `critic="mrn", epochs=10, seed=100, batch_size=512`.
 
@@ -55,7 +59,7 @@ def train(
     """
     config = Config.of(task, **settings)
     folder = Path("runs") / config.folder if run_dir is None else Path(run_dir)
-    return run(config, folder, progress, resume)
+    return run(config, folder, progress, resume, callbacks)
 
 
 def load(run: str | Path, weights: str = "latest", device: str = "auto") -> Agent:

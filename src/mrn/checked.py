@@ -21,6 +21,7 @@ Count = Annotated[int, Limits(least=1)]
 Whole = Annotated[int, Limits(least=0)]
 NonNegative = Annotated[float, Limits(least=0)]
 Share = Annotated[float, Limits(least=0, most=1)]
+Threads = Annotated[int, Limits(least=1, most=1024)]
 Seed = Annotated[int, Limits(least=0, most=2**32 - 1)]
 
 

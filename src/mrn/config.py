@@ -1,5 +1,6 @@
 """The settings of a run. The defaults are the paper's protocol (Sec. 5)."""
 
+import json
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,10 +8,27 @@ from typing import Annotated, Any
 import tyro
 
 from mrn.agents import find_agent
-from mrn.checked import Checked, Count, Limits, Seed, Whole, from_dict
+from mrn.checked import Checked, Count, Limits, Seed, Share, Threads, Whole, from_dict
 from mrn.errors import UserError, unknown
 from mrn.naming import Method, safe_name
 from mrn.replay import Memory
+
+
+def _json_table(text: str) -> dict[str, Any]:
+    table = json.loads(text)
+    if not isinstance(table, dict):
+        raise ValueError("not a table")
+    return table
+
+
+JSON_TABLE = tyro.constructors.PrimitiveConstructorSpec(
+    nargs=1,
+    metavar="JSON",
+    instance_from_str=lambda words: _json_table(words[0]),
+    is_instance=lambda value: isinstance(value, dict),
+    str_from_instance=lambda value: [json.dumps(value)],
+)
+"""How a table of names and values is written on the command line."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +53,10 @@ class Config(Checked):
     """One of the paper's tasks (`mrn tasks`), or the Gymnasium id of a goal environment;
     `package.module:Id-v0` imports the module first."""
     critic: str = "mrn"
-    """Architecture of the critic (`mrn critics`)."""
+    """Architecture of the critic (`mrn critics`), or `package.module:name` of your own."""
     agent: str = "ddpg"
-    """Learning algorithm; `--agent NAME --help` shows its settings."""
+    """Learning algorithm, or `package.module:name` of your own; `--agent NAME --help` shows its
+    settings."""
     variant: str = ""
     """A name for these settings, where others of the same agent and critic are compared with them:
     part of the folder's name."""
@@ -45,6 +64,8 @@ class Config(Checked):
     """Seed of everything random. The paper's: 100, 200, 300, 400, 500."""
     epochs: Count | None = None
     """Epochs of training; by default the paper's number for the task, 50 for other environments."""
+    stop_at: Share | None = None
+    """End before that, after the first evaluation with at least this success rate, such as 0.95."""
     engine: str = "auto"
     """Simulation engine: `envpool`, `gymnasium`, or `auto` (EnvPool for the paper's tasks)."""
     workers: bool = False
@@ -53,11 +74,13 @@ class Config(Checked):
     """Seconds after which such a process that does not answer is given up."""
     reward_shift: Annotated[float, Limits(least=-1, most=0)] = 0.0
     """Added to the rewards of an environment of your own, which must then lie in [-1, 0]."""
+    env_kwargs: Annotated[dict[str, Any], JSON_TABLE] = field(default_factory=dict, hash=False)
+    """What the constructor of an environment of your own is given, for example '{"size": 3}'."""
     device: str = "auto"
     """`cpu`, `cuda`, `cuda:N`, or `auto` (the GPU if there is one)."""
     checkpoint_every: Count = 1
     """Epochs between checkpoints, from which an interrupted run goes on (`mrn resume`)."""
-    threads: Count | None = None
+    threads: Threads | None = None
     """CPU threads for simulation and for matrix products; by default all cores."""
     schedule: Schedule = field(default_factory=Schedule)
     learning: tyro.conf.Suppress[Any] = None
@@ -136,7 +159,7 @@ class Config(Checked):
         return [self.task] + [
             (f"--{name}" if value else f"--no-{name}") if isinstance(value, bool)
             # One word, so that a value may begin with a dash.
-            else f"--{name}={value}"
+            else f"--{name}={json.dumps(value) if isinstance(value, dict) else value}"
             for name, value in chosen
         ]  # fmt: skip
 
@@ -145,10 +168,14 @@ def flatten(settings: dict[str, Any]) -> dict[str, Any]:
     """Nested settings by the name of each; names are unique across the groups."""
     flat: dict[str, Any] = {}
     for name, value in settings.items():
-        flat |= value if isinstance(value, dict) else {name: value}
+        flat |= value if name in GROUPS else {name: value}
     return flat
+
+
+GROUPS = ("schedule", "learning", "memory")
+"""Fields of `Config` that are settings themselves."""
 
 
 def _groups(agent: str) -> dict[str, type[Any]]:
     """The groups of settings of a run of an agent, by the field that holds each."""
-    return {"schedule": Schedule, "learning": find_agent(agent).Settings, "memory": Memory}
+    return dict(zip(GROUPS, (Schedule, find_agent(agent).Settings, Memory), strict=True))

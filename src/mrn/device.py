@@ -3,13 +3,15 @@
 import ctypes
 import gc
 import os
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from mrn.errors import unknown
+from mrn.errors import UserError, unknown
 
 
 def find_device(name: str) -> torch.device:
@@ -20,9 +22,30 @@ def find_device(name: str) -> torch.device:
     """
     cuda = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
     known = ["auto", "cpu", *(["cuda"] if cuda else []), *cuda]
+    if name.startswith("cuda") and not cuda:
+        raise UserError(
+            f"device {name!r}: PyTorch finds no GPU here (torch.cuda.is_available() is False). Use "
+            "cpu, or install a build of PyTorch for your GPU"
+        )
     if name not in known:
         raise unknown("device", name, known)
     return torch.device(("cuda" if cuda else "cpu") if name == "auto" else name)
+
+
+def machine() -> dict[str, str]:
+    """The hardware of this process, in a person's words."""
+    found = {"cpu": cpu_name(), "cores": str(default_threads())}
+    if torch.cuda.is_available():
+        found["gpu"] = torch.cuda.get_device_name()
+    return found
+
+
+def cpu_name() -> str:
+    """The processor's name, as Linux tells it, else as Python does."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
 
 
 def default_threads() -> int:
@@ -43,6 +66,19 @@ def torch_threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def memory_errors(remedy: str) -> Iterator[None]:
+    """What needs more memory than there is becomes an error that says the remedy."""
+    try:
+        yield
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        raise UserError(f"not enough memory: {remedy}") from error
+    except RuntimeError as error:  # how PyTorch says it of a CPU
+        if "can't allocate memory" not in str(error):
+            raise
+        raise UserError(f"not enough memory: {remedy}") from error
 
 
 def settle_memory() -> None:

@@ -1,5 +1,6 @@
 """Errors that a user can mend: each says what is wrong, where, and the remedy."""
 
+import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping
@@ -21,14 +22,20 @@ class RunError(UserError):
 
     exit_code = 3
 
+    def __init__(self, message: str, resumable: bool = True) -> None:
+        """Say what happened, and whether the run can go on when that is put right."""
+        super().__init__(message)
+        self.resumable = resumable
 
-def unknown(kind: str, name: str, known: list[str]) -> UserError:
+
+def unknown(kind: str, name: str, known: list[str], more: str = "") -> UserError:
     """The error for a name that nothing goes by: the nearest one, and all there are."""
     near = get_close_matches(name, known, n=1, cutoff=0.5) or [
         option for option in known if option.lower() == name.lower()
     ]
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return UserError(f"unknown {kind} {name!r}.{hint} There are: {', '.join(known)}.")
+    more = f"; {more}" if more else ""
+    return UserError(f"unknown {kind} {name!r}.{hint} There are: {', '.join(known)}{more}.")
 
 
 def look_up(kind: str, name: str, table: Mapping[str, T]) -> T:
@@ -47,6 +54,9 @@ def reported() -> Iterator[None]:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except KeyboardInterrupt as interrupt:
         print(interrupt, file=sys.stderr)
         sys.exit(128 + getattr(interrupt, "number", signal.SIGINT))

@@ -1,6 +1,7 @@
 """Files that are whole or absent: atomic writes, checksums, and bounded, verified reads."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -24,20 +25,40 @@ def write_atomically(path: Path, content: bytes) -> None:
     Raises:
         RunError: The disk is full or the folder is not writable; the old file is as it was.
     """
-    aside = path.with_name(f".{path.name}.new")
+    new = aside(path)
     try:
-        with open(aside, "wb") as file:
+        with open(new, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(aside, path)
+        os.replace(new, path)
         sync_folder(path.parent)
     except OSError as error:
         with contextlib.suppress(OSError):
-            aside.unlink(missing_ok=True)
+            new.unlink(missing_ok=True)
         raise RunError(
             f"cannot write {path}: {error.strerror}; what was there before is untouched"
         ) from error
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, unless it is there.
+
+    Raises:
+        UserError: A file is in the way, or the place is not writable.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        reason = "a file is in the way" if path.is_file() else error.strerror
+        raise UserError(f"cannot write to the folder {path}: {reason}") from None
+
+
+def aside(path: Path) -> Path:
+    """Where the new content of a file is written before it takes its place."""
+    return path.with_name(f".{path.name}.new")
 
 
 def sync_folder(path: Path) -> None:

@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM: the first one asks the run to save and end, the second ends it at once."""
 
 import ctypes
+import os
 import signal
 import threading
 from contextlib import suppress
@@ -22,9 +23,10 @@ class Interrupted(KeyboardInterrupt):
 class Interruption:
     """While in force, a signal is remembered in `received` instead of raising anywhere."""
 
-    def __init__(self) -> None:
-        """Remember nothing yet."""
+    def __init__(self, notice: str) -> None:
+        """Remember nothing yet; `notice` says at once what a signal leads to."""
         self.received: int | None = None
+        self.notice = notice
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "Interruption":
@@ -46,6 +48,8 @@ class Interruption:
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         self.received = number
+        # Not print: a handler may run in the middle of another print.
+        os.write(2, f"\n{self.notice}; once more to quit now\n".encode())
         for each in _SIGNALS:
             signal.signal(each, signal.SIG_DFL)  # the next one ends the process
 

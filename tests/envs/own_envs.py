@@ -67,6 +67,34 @@ class Discrete(Walk):
     action_space = spaces.Discrete(3)
 
 
+class Matrix(Walk):
+    action_space = spaces.Box(-1, 1, (2, 2))
+
+
+class NoneReward(Walk):
+    compute_reward: Any = None
+
+
+class FailsAtReset(Walk):
+    def reset(self, *, seed=None, options=None):
+        return {}["pond"]
+
+
+class FailsAtReward(Walk):
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        raise ValueError("no reward")
+
+
+class FailsAtStart(Walk):
+    def __init__(self):
+        raise OSError("no simulator")
+
+
+class Sized(Walk):
+    def __init__(self, size=1.0):
+        self.action_space = spaces.Box(-size, size, (2,), np.float32)
+
+
 class Unbounded(Walk):
     action_space = spaces.Box(-np.inf, np.inf, (2,))
 

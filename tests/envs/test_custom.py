@@ -80,11 +80,16 @@ def test_early_termination_is_recorded_and_nothing_after_it():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("Discrete-v0", "action space must be a bounded Box"),
-        ("Unbounded-v0", "action space must be a bounded Box"),
+        ("Discrete-v0", "action space must be a bounded Box.*choice of several are not supported"),
+        ("Unbounded-v0", "action space must be a bounded Box.*RescaleAction"),
+        ("Matrix-v0", "action space must be a bounded Box.*ActionWrapper"),
+        ("NoneReward-v0", "has no method compute_reward"),
+        ("FailsAtReset-v0", r"reset failed: KeyError: 'pond' \(.*own_envs.py, line \d+\)"),
+        ("FailsAtReward-v0", r"compute_reward failed: ValueError: no reward \(.*own_envs.py, line"),
+        ("FailsAtStart-v0", r"cannot make.*OSError: no simulator \(.*own_envs.py, line \d+\)"),
         ("Image-v0", "'observation' must be a vector"),
         ("PaysOne-v0", "rewards must lie in .-1, 0.*got 1; .*reward_shift"),
-        ("NoReward-v0", "has no compute_reward"),
+        ("NoReward-v0", "has no method compute_reward"),
         ("Endless-v0", "register it with max_episode_steps"),
     ],
 )
@@ -98,10 +103,46 @@ def test_names_that_nothing_goes_by():
         find_task("CartPole-v1")
     with pytest.raises(UserError, match=r"unknown task 'FetchPusch'. Did you mean 'FetchPush'"):
         find_task("FetchPusch")
-    with pytest.raises(UserError, match="cannot import.*no_such_module"):
+    with pytest.raises(UserError, match="there is no module 'no_such_module'"):
         find_task("no_such_module:Thing-v0")
     with pytest.raises(UserError, match="'envpool' does not have"):
         make_envs(find_task(f"{HERE}Walk-v0").shape, 1, "envpool")
+
+
+def test_an_unknown_id_of_a_module_lists_its_own():
+    with pytest.raises(UserError, match=r"There are: tests.envs.own_envs:Dies-v0, ") as refused:
+        find_task(f"{HERE}Nope-v0")
+    assert "FetchPush" not in str(refused.value)
+
+
+def test_a_module_that_does_not_parse(tmp_path, monkeypatch):
+    (tmp_path / "crooked.py").write_text("import gymnasium\ndef (")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        UserError, match=r"cannot import 'crooked': SyntaxError.*crooked.py, line 2"
+    ):
+        find_task("crooked:Thing-v0")
+    (tmp_path / "needy.py").write_text("import no_such_library")
+    with pytest.raises(UserError, match=r"ModuleNotFoundError.*no_such_library.*needy.py, line 1"):
+        find_task("needy:Thing-v0")
+
+
+def test_arguments_of_the_constructor():
+    task = find_task(f"{HERE}Sized-v0", env_kwargs={"size": 3.0})
+    assert task.shape.action_high == (3.0, 3.0)
+    with make_envs(task.shape, 2) as envs:
+        before = envs.reset(0).state
+        after = envs.step(np.ones((2, 2))).observation.state
+    assert np.allclose(after - before, 3.0)
+    with pytest.raises(UserError, match=r"cannot make .*unexpected keyword argument 'width'"):
+        find_task(f"{HERE}Sized-v0", env_kwargs={"width": 1})
+    with pytest.raises(UserError, match="env_kwargs is for environments of your own"):
+        find_task("FetchPush", env_kwargs={"width": 1})
+
+
+def test_actions_have_the_type_of_the_space():
+    assert find_task(f"{HERE}Walk-v0").shape.action_dtype == "float64"
+    assert find_task(f"{HERE}Sized-v0").shape.action_dtype == "float32"
 
 
 def test_a_nan_is_located():

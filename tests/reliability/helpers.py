@@ -97,10 +97,10 @@ def start(folder: Path, *options: str, task: str = "FetchReach", **popen) -> sub
     return subprocess.Popen(command, text=True, env=environment, **(streams | popen))
 
 
-def in_a_terminal(*command: str, cwd: Path) -> tuple[int, str]:
-    """Run a command on a terminal of 160 columns: its exit code, and all that was shown."""
+def in_a_terminal(*command: str, cwd: Path, columns: int = 160) -> tuple[int, str]:
+    """Run a command on a terminal: its exit code, and all that was shown."""
     main, child = pty.openpty()
-    size = {"COLUMNS": "160", "TERM": "xterm-256color"}
+    size = {"COLUMNS": str(columns), "TERM": "xterm-256color"}
     process = subprocess.Popen(command, stdout=child, stderr=child, cwd=cwd, env=os.environ | size)
     os.close(child)
     shown = b""

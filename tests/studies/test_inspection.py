@@ -84,6 +84,16 @@ def test_a_true_distance_counts_steps_and_breaks_no_triangle(walker):
     assert abs(up[row] - here[1]) <= up[1] - up[0]
 
 
+def test_as_many_episodes_as_asked_for_and_no_correlation_from_few_successes(walker):
+    moments = inspection.watch(walker, 30, seed=0)
+    assert len(moments.success) == 30
+    assert len(moments.state) == 30 * 50
+    few = inspection.watch(walker, 9, seed=0)
+    assert few.success.all()
+    found = inspection.inspect(walker, few)
+    assert (found.rank_correlation, found.linear_correlation, found.bias) == (None, None, None)
+
+
 def _way(moments):
     return 10 * (moments.achieved - moments.goal).norm(dim=-1).double().numpy()
 

@@ -61,6 +61,36 @@ def test_a_wrong_observation_is_refused(run):
         agent.predict({"observation": np.zeros(25), "desired_goal": np.zeros(3)})
 
 
+@pytest.mark.parametrize(
+    ("observation", "message"),
+    [
+        ({"observation": np.full(10, np.nan), "desired_goal": np.zeros(3)}, "not finite"),
+        ({"observation": np.zeros(10)}, "keys 'observation' and 'desired_goal', got"),
+        (np.zeros(10), "needs a dictionary"),
+    ],
+)
+def test_what_is_no_observation(run, observation, message):
+    with pytest.raises(mrn.UserError, match=message):
+        run[1].predict(observation)
+
+
+def test_an_error_of_the_device_is_not_blamed_on_the_file(run, monkeypatch):
+    def full(*_):
+        raise RuntimeError("CUDA out of memory")
+
+    monkeypatch.setattr(mrn.Agent, "__init__", full)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        mrn.load(run[0])
+
+
+def test_an_agent_evaluates_itself(run):
+    _, agent = run
+    found = agent.evaluate(episodes=4, seed=3)
+    assert found == evaluate_agent(agent, 4, 3)
+    assert (found.episodes, found.engine) == (4, "envpool")
+    assert agent.evaluate(4, 3, engine="gymnasium").engine == "gymnasium"
+
+
 def test_load_gives_the_same_policy(run, tmp_path):
     folder, agent = run
     for source in (folder, folder / "latest.safetensors", str(folder)):

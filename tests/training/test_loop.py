@@ -102,7 +102,7 @@ def test_tensorboard_has_the_metrics(tmp_path):
     tiny_run(tmp_path / "run")
     events = EventAccumulator(str(tmp_path / "run" / "events"))
     events.Reload()
-    logged = events.Scalars("critic_loss")
+    logged = events.Scalars("learner/critic_loss")
     assert [event.step for event in logged] == [400, 800]
     expected = [float(row["critic_loss"]) for row in metrics(tmp_path / "run")]
     assert [event.value for event in logged] == pytest.approx(expected, rel=1e-6)

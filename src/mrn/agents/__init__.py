@@ -3,7 +3,7 @@
 from mrn.agents.base import CriticFactory, Learner, LearnerSettings
 from mrn.agents.ddpg import DDPG
 from mrn.agents.policy import Policy
-from mrn.errors import look_up
+from mrn.own import find
 
 __all__ = ["AGENTS", "DDPG", "CriticFactory", "Learner", "LearnerSettings", "Policy", "find_agent"]
 
@@ -11,9 +11,13 @@ AGENTS: dict[str, type[Learner]] = {"ddpg": DDPG}
 
 
 def find_agent(name: str) -> type[Learner]:
-    """The learner of that name.
+    """The learner of that name, or of a user's `package.module:name`.
 
     Raises:
         UserError: There is none; lists those there are.
     """
-    return look_up("agent", name, AGENTS)
+
+    def fits(found: object) -> bool:
+        return isinstance(found, type) and issubclass(found, Learner)
+
+    return find("agent", name, AGENTS, fits, "a class derived from mrn.agents.Learner")

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from mrn.agents.adam import Adam
 from mrn.agents.exploration import Explorer
 from mrn.batch import Batch
-from mrn.checked import Checked, Count, Limits, NonNegative
+from mrn.checked import Checked, Limits, NonNegative
 from mrn.critics import Critic, Dims
 
 CriticFactory = Callable[[], Critic]
@@ -22,11 +22,11 @@ CriticFactory = Callable[[], Critic]
 class LearnerSettings(Checked):
     """The hyper-parameters that every learner has; each adds its own."""
 
-    batch_size: Count = 1024
+    batch_size: Annotated[int, Limits(least=1, most=2**20)] = 1024
     """Transitions in a gradient step."""
     learning_rate: NonNegative = 1e-3
     """Adam's step size, for all networks."""
-    width: Annotated[int, Limits(least=2)] = 256
+    width: Annotated[int, Limits(least=2, most=2**14)] = 256
     """Width of actor and monolithic critic; the other critics match its number of parameters."""
 
 

@@ -61,7 +61,7 @@ def inspect(
     from mrn.studies.inspection import measure, report
 
     agent = mrn.load(run, weights)
-    moments = measure.watch(agent, episodes, seed, engine)
+    moments = measure.watch(agent, episodes, seed, engine, progress=True)
     found = measure.inspect(agent, moments, seed)
     console().print(report.table(found))
     folder = out or (Path(run) if Path(run).is_dir() else Path(run).parent)

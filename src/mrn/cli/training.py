@@ -2,9 +2,11 @@
 
 import argparse
 import dataclasses
+import json
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -17,12 +19,19 @@ from mrn.errors import RunError
 def train_command(arguments: Sequence[str]) -> Callable[..., None]:
     """`mrn train`, with the settings of the agent that the arguments ask for."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--agent", default=Config.agent)
-    agent = find_agent(parser.parse_known_args(arguments)[0].agent)
+    parser.add_argument("--agent", nargs="?")
+    parser.add_argument("--config", nargs="?", type=Path)
+    early = parser.parse_known_args(arguments)[0]
+    given = _read_config(early.config) if early.config else None
+    agent = early.agent or (given.agent if given else Config.agent)
+    settings = find_agent(agent).Settings
+    learned = given.learning if given and given.agent == agent else settings()
 
     def train(
-        config: Config,
-        learning: agent.Settings,  # type: ignore[name-defined]
+        *,
+        settings_of_run: Config,
+        learning: settings = learned,  # type: ignore[valid-type]
+        config: Path | None = None,
         run_dir: Path | None = None,
         runs: Path = Path("runs"),
         resume: bool = False,
@@ -30,21 +39,31 @@ def train_command(arguments: Sequence[str]) -> Callable[..., None]:
         """Train an agent on a task, by the paper's protocol unless told otherwise.
 
         Args:
-            config: The settings of the run.
+            settings_of_run: The settings of the run.
             learning: The settings of the agent.
+            config: A run's config.json, whose settings are taken where none are given here.
             run_dir: The run's folder. By default RUNS/TASK/AGENT-CRITIC/seed-SEED.
             runs: The folder of all runs.
             resume: Go on with the run in that folder, if there is one.
         """
-        config = dataclasses.replace(config, learning=learning)
-        _run(config, run_dir or runs / config.folder, resume)
+        chosen = dataclasses.replace(settings_of_run, agent=agent, learning=learning)
+        _run(chosen, run_dir or runs / chosen.folder, resume)
 
+    if given is not None:  # what has a default need not be given
+        train.__kwdefaults__ = {**(train.__kwdefaults__ or {}), "settings_of_run": given}
     return train
+
+
+def _read_config(file: Path) -> Config:
+    from mrn.training.rundir import read_about_file
+
+    return read_about_file(file).config
 
 
 def resume(
     run: Annotated[Path, tyro.conf.arg(metavar="RUN")],
     epochs: int | None = None,
+    stop_at: float | None = None,
     device: str | None = None,
     threads: int | None = None,
 ) -> None:
@@ -53,30 +72,29 @@ def resume(
     Args:
         run: The run's folder.
         epochs: Epochs in all; by default as it was started.
+        stop_at: End before that, after the first evaluation with at least this success rate.
         device: `cpu`, `cuda`, `cuda:N`, or `auto`; by default as it was started.
         threads: CPU threads; by default as it was started.
     """
     from mrn.training.rundir import read_settings
 
-    config = read_settings(run)
-    changed = dataclasses.replace(
-        config,
-        epochs=epochs or config.epochs,
-        device=device or config.device,
-        threads=threads or config.threads,
-    )
-    _run(changed, run, True)
+    asked = {"epochs": epochs, "stop_at": stop_at, "device": device, "threads": threads}
+    changes: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    _run(dataclasses.replace(read_settings(run), **changes), run, True)
 
 
 def _run(config: Config, folder: Path, resume: bool) -> None:
     from mrn.training.loop import run
 
     settle_memory()
+    place = shlex.quote(str(folder))
     try:
         run(config, folder, resume=resume)
     except RunError as error:
-        raise RunError(f"{error}. When that is put right: mrn resume {folder}") from error
-    print(f"Done. Metrics and weights are in {folder}. Evaluate with: mrn eval {folder}")
+        if not error.resumable:
+            raise
+        raise RunError(f"{error}. When that is put right: mrn resume {place}") from error
+    print(f"Done. Metrics and weights are in {folder}. Evaluate with: mrn eval {place}")
 
 
 def evaluate(
@@ -87,6 +105,7 @@ def evaluate(
     seed: int = 0,
     device: str = "auto",
     threads: int | None = None,
+    json_: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
     """Evaluate a trained agent, without noise, on either engine whatever engine trained it.
 
@@ -98,14 +117,25 @@ def evaluate(
         seed: Seed of the environments.
         device: `cpu`, `cuda`, `cuda:N`, or `auto`.
         threads: CPU threads for the simulation; by default all cores.
+        json_: Print the figures as JSON.
     """
     import mrn
-    from mrn.training.evaluate import evaluate_agent
+    from mrn.training.agent import find_weights
 
-    agent = mrn.load(run, weights, device)
-    result = evaluate_agent(agent, episodes, seed, engine, threads)
+    file = find_weights(run, weights)
+    agent = mrn.load(file, device=device)
+    result = agent.evaluate(episodes, seed, engine, threads, progress=not json_)
+    interval = result.interval
+    if json_:
+        about = {"task": agent.shape.name, "weights": str(file), "seed": seed}
+        figures = dataclasses.asdict(result) | {"interval_95": [interval.low, interval.high]}
+        print(json.dumps(about | figures, indent=2))
+        return
     steps = "-" if result.steps_to_success is None else f"{result.steps_to_success:.1f}"
-    print(f"{agent.shape.name}: {result.episodes} episodes, seed {seed}")
-    print(f"success at the last step  {result.success:.1%} +- {result.standard_error:.1%}")
+    print(f"{agent.shape.name}: {result.episodes} episodes on {result.engine}, seed {seed}, {file}")
+    print(
+        f"success at the last step  {result.success:.1%}  "
+        f"[{100 * interval.low:.1f}, {100 * interval.high:.1f}], Wilson's 95 % interval"
+    )
     print(f"success at any step       {result.success_any:.1%}")
     print(f"steps to success          {steps}")

@@ -10,9 +10,9 @@ from mrn.critics.bilinear import Bilinear
 from mrn.critics.heads import ENCODER, HEADS, Head, HeadDesign
 from mrn.critics.metric import MetricCritic, MetricCriticSAG
 from mrn.critics.monolithic import Monolithic
-from mrn.errors import look_up
+from mrn.own import find
 
-__all__ = ["CRITICS", "Architecture", "Critic", "Dims", "Head", "make_critic"]
+__all__ = ["CRITICS", "Architecture", "Critic", "Dims", "Head", "find_critic", "make_critic"]
 
 TOLERANCE = 0.03
 """How far the number of parameters may be from the monolithic critic's."""
@@ -66,20 +66,33 @@ CRITICS: dict[str, Architecture] = {
 }
 
 
+def find_critic(name: str) -> Architecture:
+    """The architecture of that name, or a user's own, `package.module:name`.
+
+    Raises:
+        UserError: There is none; lists those there are.
+    """
+
+    def fits(found: object) -> bool:
+        return isinstance(found, Architecture)
+
+    return find("critic", name, CRITICS, fits, "an mrn.critics.Architecture")
+
+
 def make_critic(
     name: str, state_dim: int, action_dim: int, goal_dim: int, width: int = REFERENCE_WIDTH
 ) -> Critic:
     """Build a critic with as many parameters as a monolithic one of the given width.
 
     Args:
-        name: A key of `CRITICS`.
+        name: A key of `CRITICS`, or `package.module:name` of an Architecture of your own.
         state_dim: Length of the state vector.
         action_dim: Length of the action vector.
         goal_dim: Length of the goal vector.
         width: Width of the monolithic critic to match. Below about 100 a head's fixed outputs
             (pqe: 64) can be more than the whole; it is then as small as it gets.
     """
-    architecture = look_up("critic", name, CRITICS)
+    architecture = find_critic(name)
     dims = Dims(state_dim, action_dim, goal_dim)
     encoder = _scale(ENCODER, width)
 

@@ -1,8 +1,8 @@
 """Any Gymnasium goal environment as a task: its spaces are checked, its own reward is used."""
 
 import contextlib
-import importlib
 import io
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -13,24 +13,37 @@ from torch import Tensor
 
 from mrn.envs.tasks import TASKS, Task, TaskShape
 from mrn.errors import UserError, unknown
+from mrn.own import describe, import_own
 
 KEYS = ("observation", "achieved_goal", "desired_goal")
 
 
-def make_env(env_id: str) -> gym.Env[Any, Any]:
-    """Make one environment by its id; `package.module:Id-v0` imports the module first."""
+def make_env(env_id: str, kwargs: Mapping[str, Any] | None = None) -> gym.Env[Any, Any]:
+    """Make one environment by its id; `package.module:Id-v0` imports the module first.
+
+    Args:
+        env_id: As it is registered.
+        kwargs: What its constructor is given.
+
+    Raises:
+        UserError: There is no such environment, or it cannot be made; says where it failed.
+    """
     register_robotics()
     module, _, name = env_id.rpartition(":")
+    before = set(gym.registry)
+    if module:
+        import_own(module)
     try:
-        if module:
-            importlib.import_module(module)
-        return gym.make(name)
-    except ImportError as error:
-        raise UserError(f"cannot import what environment {env_id!r} needs: {error}") from error
+        return gym.make(name, **(kwargs or {}))
     except gym.error.UnregisteredEnv:
+        if module:
+            theirs = _ids_of(module) | (set(gym.registry) - before)
+            raise unknown("environment", env_id, sorted(f"{module}:{i}" for i in theirs)) from None
         raise unknown("task", env_id, [*TASKS, *_similar_ids(name)]) from None
     except gym.error.Error as error:
         raise UserError(f"cannot make environment {env_id!r}: {error}") from error
+    except Exception as error:  # whatever its constructor raises
+        raise UserError(f"cannot make environment {env_id!r}: {describe(error)}") from error
 
 
 def register_robotics() -> None:
@@ -41,15 +54,22 @@ def register_robotics() -> None:
     gym.register_envs(gymnasium_robotics)
 
 
-def task_of(env_id: str, reward_shift: float = 0.0) -> Task:
+def task_of(
+    env_id: str, reward_shift: float = 0.0, kwargs: Mapping[str, Any] | None = None
+) -> Task:
     """Describe a goal environment as a task, after checking that it is one.
+
+    Args:
+        env_id: As it is registered; `package.module:Id-v0` imports the module first.
+        reward_shift: Added to its rewards.
+        kwargs: What its constructor is given.
 
     Raises:
         UserError: Its spaces, its reward or its registration do not fit; says what and the remedy.
     """
-    env = make_env(env_id)
+    env = make_env(env_id, kwargs)
     where = f"environment {env_id!r}"
-    space, action = env.observation_space, env.action_space
+    space = env.observation_space
     if not isinstance(space, spaces.Dict) or not set(KEYS) <= set(space):
         raise UserError(
             f"{where} is no goal environment: its observations must be a Dict with the keys "
@@ -63,11 +83,7 @@ def task_of(env_id: str, reward_shift: float = 0.0) -> Task:
             )
     if space["achieved_goal"].shape != space["desired_goal"].shape:
         raise UserError(f"{where}: achieved_goal and desired_goal must have the same shape")
-    if not isinstance(action, spaces.Box) or len(action.shape) != 1 or not action.is_bounded():
-        raise UserError(
-            f"{where}: the action space must be a bounded Box of one dimension, got {action}; "
-            "gymnasium.wrappers.RescaleAction gives it bounds"
-        )
+    action = _checked_actions(env.action_space, where)
     horizon = env.spec.max_episode_steps if env.spec else None
     if horizon is None:
         raise UserError(f"{where} has no limit of steps: register it with max_episode_steps")
@@ -80,8 +96,22 @@ def task_of(env_id: str, reward_shift: float = 0.0) -> Task:
         action_high=tuple(map(float, action.high)),
         horizon=horizon,
         reward_shift=reward_shift,
+        action_dtype="float64" if action.dtype == np.float64 else "float32",
+        env_kwargs=dict(kwargs or {}),
     )
     return Task(shape, EnvReward(env, where, reward_shift))
+
+
+def _checked_actions(action: gym.Space[Any], where: str) -> spaces.Box:
+    """The space of actions; one that policies cannot act in is refused, with the remedy."""
+    needed = f"{where}: the action space must be a bounded Box of one dimension, got {action}"
+    if not isinstance(action, spaces.Box):
+        raise UserError(f"{needed}; actions that are a choice of several are not supported")
+    if len(action.shape) != 1:
+        raise UserError(f"{needed}; a gymnasium.ActionWrapper can take a flat vector instead")
+    if not action.is_bounded():
+        raise UserError(f"{needed}; gymnasium.wrappers.RescaleAction gives it bounds")
+    return action
 
 
 class EnvReward:
@@ -97,11 +127,14 @@ class EnvReward:
         try:
             self.compute = env.get_wrapper_attr("compute_reward")
         except AttributeError:
+            self.compute = None
+        if not callable(self.compute):
             raise UserError(
-                f"{where} has no compute_reward(achieved_goal, desired_goal, info), "
+                f"{where} has no method compute_reward(achieved_goal, desired_goal, info), "
                 "which hindsight needs to reward other goals"
-            ) from None
-        achieved, desired = self._probe(env)
+            )
+        with _failing(where, "reset"):
+            achieved, desired = self._probe(env)
         rows = self._by_row(achieved, desired)
         try:
             batched = np.asarray(self.compute(achieved, desired, {}))
@@ -124,7 +157,8 @@ class EnvReward:
 
     def _by_row(self, achieved: np.ndarray, desired: np.ndarray) -> np.ndarray:
         rows = zip(achieved, desired, strict=True)
-        return np.asarray([float(self.compute(a.copy(), d.copy(), {})) for a, d in rows])
+        with _failing(self.where, "compute_reward"):
+            return np.asarray([float(self.compute(a.copy(), d.copy(), {})) for a, d in rows])
 
     def _shifted(self, reward: np.ndarray) -> np.ndarray:
         reward = reward + self.shift
@@ -139,8 +173,30 @@ class EnvReward:
     def __call__(self, achieved: Tensor, desired: Tensor) -> Tensor:
         """Rewards of goals of shape (B, goal), on their device."""
         a, d = achieved.cpu().double().numpy(), desired.cpu().double().numpy()
-        reward = np.asarray(self.compute(a, d, {})) if self.batched else self._by_row(a, d)
+        if self.batched:
+            with _failing(self.where, "compute_reward"):
+                reward = np.asarray(self.compute(a, d, {}))
+        else:
+            reward = self._by_row(a, d)
         return torch.as_tensor(self._shifted(reward), dtype=achieved.dtype, device=achieved.device)
+
+
+@contextlib.contextmanager
+def _failing(where: str, what: str) -> Iterator[None]:
+    """Whatever a user's method raises becomes one sentence that says where."""
+    try:
+        yield
+    except Exception as error:
+        raise UserError(f"{where}: its {what} failed: {describe(error)}") from error
+
+
+def _ids_of(module: str) -> set[str]:
+    """Ids whose environments live in a module, or in its package."""
+    return {
+        env_id
+        for env_id, spec in gym.registry.items()
+        if str(getattr(spec.entry_point, "__module__", spec.entry_point)).startswith(module)
+    }
 
 
 def _similar_ids(name: str) -> list[str]:

@@ -1,7 +1,8 @@
 """The paper's 12 tasks, and how any other Gymnasium goal environment becomes a task."""
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -29,6 +30,8 @@ class TaskShape(Checked):
     """Added to the environment's rewards."""
     action_dtype: Literal["float32", "float64"] = "float32"
     """Of the environment's actions."""
+    env_kwargs: dict[str, Any] = field(default_factory=dict, hash=False)
+    """What the environment's constructor is given."""
 
     @property
     def action_dim(self) -> int:
@@ -86,7 +89,9 @@ TASKS: dict[str, Task] = {
 }
 
 
-def find_task(name: str, reward_shift: float = 0.0) -> Task:
+def find_task(
+    name: str, reward_shift: float = 0.0, env_kwargs: Mapping[str, Any] | None = None
+) -> Task:
     """The task of that name, or of that Gymnasium id.
 
     The paper's tasks are found by either.
@@ -96,9 +101,10 @@ def find_task(name: str, reward_shift: float = 0.0) -> Task:
     """
     for task in TASKS.values():
         if name in (task.shape.name, task.shape.env_id):
-            if reward_shift:
-                raise UserError(f"reward_shift is for environments of your own, not for {name}")
+            if reward_shift or env_kwargs:
+                what = "reward_shift" if reward_shift else "env_kwargs"
+                raise UserError(f"{what} is for environments of your own, not for {name}")
             return task
     from mrn.envs.custom import task_of  # Gymnasium is only needed for a user's own environment
 
-    return task_of(name, reward_shift)
+    return task_of(name, reward_shift, env_kwargs)

@@ -6,16 +6,16 @@ Both speak the same small language, `GoalVectorEnv`. An episode always begins wi
 
 import multiprocessing
 import signal
-import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from mrn.envs.tasks import TASKS, TaskShape
 from mrn.errors import RunError, UserError, look_up
+from mrn.own import describe
 from mrn.seeding import derive_seed
 from mrn.signals import end_with_parent
 
@@ -39,6 +39,9 @@ class Step(NamedTuple):
 
 class GoalVectorEnv(ABC):
     """N goal environments, which take actions in [-1, 1] whatever their own bounds are."""
+
+    engine: ClassVar[str]
+    """What simulates them."""
 
     def __init__(self, task: TaskShape, num_envs: int) -> None:
         """Say what the environments are, and how many."""
@@ -85,6 +88,8 @@ class GoalVectorEnv(ABC):
 class EnvPoolEnv(GoalVectorEnv):
     """The paper's tasks in C++ on a thread pool; the same bytes for any number of threads."""
 
+    engine = "envpool"
+
     def __init__(self, task: TaskShape, num_envs: int, threads: int) -> None:
         """Environments are created by the first reset: EnvPool takes its seed at creation only."""
         super().__init__(task, num_envs)
@@ -125,6 +130,8 @@ class EnvPoolEnv(GoalVectorEnv):
 class GymnasiumEnv(GoalVectorEnv):
     """Any Gymnasium goal environment, in this process or in worker processes."""
 
+    engine = "gymnasium"
+
     def __init__(
         self, task: TaskShape, num_envs: int, workers: bool, timeout: float = 60.0
     ) -> None:
@@ -143,11 +150,12 @@ class GymnasiumEnv(GoalVectorEnv):
         super().__init__(task, num_envs)
         self.envs: Any
         if workers:
-            makers = [lambda: make_worker_env(task.env_id)] * num_envs
+            makers = [lambda: make_worker_env(task)] * num_envs
             self.envs = gym.vector.AsyncVectorEnv(makers)
             self._wait = {"timeout": timeout}
         else:
-            self.envs = gym.vector.SyncVectorEnv([lambda: make_env(task.env_id)] * num_envs)
+            makers = [lambda: make_env(task.env_id, task.env_kwargs)] * num_envs
+            self.envs = gym.vector.SyncVectorEnv(makers)
             self._wait = {}
         self._broken = False
 
@@ -195,10 +203,10 @@ class GymnasiumEnv(GoalVectorEnv):
             raise RunError(f"a worker process of {self.task.name} died during a {what}") from error
         except Exception as error:
             self._broken = True
-            place = traceback.extract_tb(error.__traceback__)[-1]
+            # A worker process has said the place already: here the traceback is Gymnasium's.
+            text = str(error) if self._wait else describe(error)
             raise RunError(
-                f"an environment of {self.task.name} failed in a {what}: "
-                f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"
+                f"an environment of {self.task.name} failed in a {what}: {text}"
             ) from error
 
     def close(self) -> None:
@@ -214,14 +222,35 @@ class GymnasiumEnv(GoalVectorEnv):
             self.envs.close()
 
 
-def make_worker_env(env_id: str) -> Any:
+def make_worker_env(task: TaskShape) -> Any:
     """Make an environment in a worker process, which lives exactly as long as the training."""
+    import gymnasium as gym
+
     from mrn.envs.custom import make_env
+
+    class Located(gym.Wrapper[Any, Any, Any, Any]):
+        """Says where an error happened before it leaves the process, and its traceback, behind."""
+
+        def reset(self, **options: Any) -> Any:
+            with _located():
+                return super().reset(**options)
+
+        def step(self, action: Any) -> Any:
+            with _located():
+                return super().step(action)
 
     # Ctrl-C in a terminal reaches every process; the training decides when its workers end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent(signal.SIGKILL)
-    return make_env(env_id)
+    return Located(make_env(task.env_id, task.env_kwargs))
+
+
+@contextmanager
+def _located() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise RuntimeError(describe(error)) from None
 
 
 ENGINES = ("auto", "envpool", "gymnasium")

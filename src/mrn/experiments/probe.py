@@ -62,7 +62,7 @@ def probe(jobs: Sequence[Job], note: Callable[[str], None]) -> dict[Job, Estimat
     estimates = {}
     for job in jobs:
         config, plan = job.config, job.config.schedule
-        shape = find_task(config.task, config.reward_shift).shape
+        shape = find_task(config.task, config.reward_shift, config.env_kwargs).shape
         place = (config.threads, config.engine, config.workers, plan.episodes)
         if (config.task, *place) not in steps:
             note(f"probing episodes of {config.task}")
@@ -121,7 +121,7 @@ def _probe_update(config: Config) -> _Update:
 
 def _trainer(config: Config) -> tuple[Trainer, GoalVectorEnv]:
     """An untrained agent with a small memory, and its environments."""
-    task = find_task(config.task, config.reward_shift)
+    task = find_task(config.task, config.reward_shift, config.env_kwargs)
     engine = (config.engine, config.threads or 1, config.workers, config.worker_timeout)
     envs = make_envs(task.shape, config.schedule.episodes, *engine)
     small = replace(config.memory, capacity=10 * task.shape.horizon * config.schedule.episodes)

@@ -108,7 +108,7 @@ def find_runs(root: Path) -> list[Run]:
 
 def _read_folder(path: Path, root: Path) -> Run:
     try:
-        config, versions = read_about(path)
+        config, versions, *_ = read_about(path)
     except UserError as error:
         return Run(path, "", path.name, "", 0, {}, problem=str(error))
     place, usual = path.relative_to(root), config.folder

@@ -8,9 +8,9 @@ from typing import Any
 
 from mrn.checked import Checked, Seed, from_dict
 from mrn.config import Config
-from mrn.critics import CRITICS
+from mrn.critics import find_critic
 from mrn.envs import TASKS, find_task
-from mrn.errors import UserError, look_up, unknown
+from mrn.errors import UserError, unknown
 from mrn.files import read_bounded
 
 SEEDS = (100, 200, 300, 400, 500)
@@ -57,8 +57,8 @@ class Suite(Checked):
 
 def _checked(config: Config) -> Config:
     """The settings with the number of epochs filled in, all names known."""
-    look_up("critic", config.critic, CRITICS)
-    epochs = config.epochs or find_task(config.task, config.reward_shift).epochs
+    find_critic(config.critic)
+    epochs = config.epochs or find_task(config.task, config.reward_shift, config.env_kwargs).epochs
     return replace(config, epochs=epochs)
 
 

@@ -115,7 +115,7 @@ def sweep(jobs: Sequence[Job], backend: Backend, overview: Overview, discard: bo
     running: dict[Job, Handle] = {}
     failed: dict[Job, str] = {}
     lost: dict[Job, int] = {}
-    with overview, Interruption() as interruption:
+    with overview, Interruption("waiting for the runs to save") as interruption:
         try:
             while (waiting or running) and not interruption.received:
                 for job in list(waiting):

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import safetensors
@@ -22,15 +22,10 @@ from mrn.replay import Normalizer
 from mrn.seeding import make_generator, seeded_weights
 from mrn.training.layout import WEIGHTS, weights_file
 
-_DAMAGE = (
-    safetensors.SafetensorError,
-    KeyError,
-    TypeError,
-    ValueError,
-    RuntimeError,
-    OSError,
-    AttributeError,
-)
+if TYPE_CHECKING:
+    from mrn.training.evaluate import Evaluation
+
+_DAMAGE = (safetensors.SafetensorError, KeyError, TypeError, ValueError, OSError, AttributeError)
 """What reading a damaged or foreign file can raise."""
 
 
@@ -79,13 +74,7 @@ class Agent:
         Returns:
             The action in the environment's own units, and None.
         """
-        arrays = [np.asarray(observation[key]) for key in ("observation", "desired_goal")]
-        sizes = (self.shape.state_dim, self.shape.goal_dim)
-        if any(x.shape[-1:] != (size,) for x, size in zip(arrays, sizes, strict=True)):
-            raise UserError(
-                f"this policy of {self.shape.name} expects observations of {sizes[0]} and goals of "
-                f"{sizes[1]} values, got shapes {arrays[0].shape} and {arrays[1].shape}"
-            )
+        arrays = self._checked(observation)
         states, goals = (np.atleast_2d(array) for array in arrays)
         inputs = self._tensors(Observation(states, goals, goals))
         with torch.no_grad():
@@ -96,6 +85,52 @@ class Agent:
                 actions = self.policy.to_bounds(explore(*self.policy.inputs(*inputs)))
         action = actions.cpu().numpy()
         return action if arrays[0].ndim > 1 else action[0], None
+
+    def _checked(self, observation: Any) -> tuple[np.ndarray, np.ndarray]:
+        """State and goal of an observation that this policy can act on."""
+        name = f"this policy of {self.shape.name}"
+        try:
+            arrays = [np.asarray(observation[key]) for key in ("observation", "desired_goal")]
+        except (KeyError, TypeError, IndexError):
+            raise UserError(
+                f"{name} needs a dictionary with the keys 'observation' and 'desired_goal', got "
+                f"{list(observation) if isinstance(observation, dict) else type(observation)}"
+            ) from None
+        sizes = (self.shape.state_dim, self.shape.goal_dim)
+        if any(x.shape[-1:] != (size,) for x, size in zip(arrays, sizes, strict=True)):
+            raise UserError(
+                f"{name} expects observations of {sizes[0]} and goals of {sizes[1]} values, got "
+                f"shapes {arrays[0].shape} and {arrays[1].shape}"
+            )
+        for key, array in zip(("observation", "desired_goal"), arrays, strict=True):
+            if not np.isfinite(array).all():
+                raise UserError(f"{name}: {key!r} holds a number that is not finite: {array}")
+        return arrays[0], arrays[1]
+
+    def evaluate(
+        self,
+        episodes: int = 100,
+        seed: int = 0,
+        engine: str = "auto",
+        threads: int | None = None,
+        progress: bool = False,
+    ) -> "Evaluation":
+        """Play episodes without noise, on either engine whatever engine trained the policy.
+
+        Args:
+            episodes: How many.
+            seed: Of the environments.
+            engine: `envpool`, `gymnasium`, or `auto`.
+            threads: CPU threads for the simulation; by default all cores.
+            progress: Whether to show a progress bar.
+
+        Raises:
+            UserError: A number is out of range, there is no such engine, or it does not have the
+                policy's task.
+        """
+        from mrn.training.evaluate import evaluate_agent  # which knows agents
+
+        return evaluate_agent(self, episodes, seed, engine, threads, progress)
 
     def _tensors(self, observation: Observation) -> tuple[Tensor, Tensor]:
         """States and goals on the device."""
@@ -114,7 +149,7 @@ class Agent:
         about = json.dumps({"config": self.config.to_dict(), "task": vars(self.shape)})
         tensors = {name: value.cpu().contiguous() for name, value in self.state_dict().items()}
         metadata = {"mrn": about, "sha256": _fingerprint(about, tensors)}
-        write_atomically(path, safetensors.torch.save(tensors, metadata))
+        write_atomically(path, _with_sorted_header(safetensors.torch.save(tensors, metadata)))
 
     @classmethod
     def load(cls, path: Path, device: torch.device) -> "Agent":
@@ -132,17 +167,17 @@ class Agent:
             about = parse_json(metadata["mrn"], str(path))
             config = Config.from_json(about["config"], str(path))
             shape = from_dict(TaskShape, about["task"], str(path))
-            with torch.device("meta"):  # sizes first: a forged one must not cost memory
-                own = _state(_make_learner(config, shape), Normalizer(shape))
-                check_fit(own, tensors, str(path))
-            agent = cls(config, shape, device)
-            with torch.no_grad():
-                for name, value in agent.state_dict().items():
-                    value.copy_(tensors[name])
         except FileNotFoundError:
             raise UserError(f"there is no file {path}") from None
         except _DAMAGE as error:
             raise UserError(f"{path} is not a policy saved by mrn: {error}") from None
+        with torch.device("meta"):  # sizes first: a forged one must not cost memory
+            own = _state(_make_learner(config, shape), Normalizer(shape))
+            check_fit(own, tensors, str(path))
+        agent = cls(config, shape, device)
+        with torch.no_grad():
+            for name, value in agent.state_dict().items():
+                value.copy_(tensors[name])
         return agent
 
 
@@ -173,6 +208,20 @@ def check_fit(own: dict[str, Tensor], loaded: dict[str, Tensor], where: str) -> 
 
     if strange := dict(layout(own).items() ^ layout(loaded).items()):
         raise UserError(f"{where} does not fit this agent: {sorted(strange)[0]!r} differs")
+
+
+def _with_sorted_header(content: bytes) -> bytes:
+    """The same file with its header in a fixed order: the same policy, the same bytes.
+
+    The library writes the entries of its metadata in another order each time. A safetensors file
+    begins with the length of its header, in 8 bytes, and the header, JSON.
+    """
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # tensors begin at a multiple of 8
+    return len(text).to_bytes(8, "little") + text + content[8 + size :]
 
 
 def _fingerprint(about: str, tensors: dict[str, Tensor]) -> str:

@@ -1,16 +1,17 @@
 """How often a policy reaches its goal, without noise."""
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mrn.checked import Count, Seed, check
 from mrn.device import default_threads, torch_threads
 from mrn.envs import GoalVectorEnv, make_envs
+from mrn.intervals import Interval, wilson
 from mrn.replay import Episodes
 from mrn.seeding import derive_seed
 from mrn.training.agent import Agent
+from mrn.training.progress import shown
 from mrn.training.rollout import Policy, play_many
 
 PARALLEL = 20
@@ -29,14 +30,22 @@ class Evaluation:
     steps_to_success: float | None
     """Mean number of actions before the goal is first reached, over the episodes that reach it."""
 
+    engine: str = ""
+    """What simulated them."""
+
     @property
-    def standard_error(self) -> float:
-        """Of `success`, from the number of episodes."""
-        return math.sqrt(self.success * (1 - self.success) / self.episodes)
+    def interval(self) -> Interval:
+        """`success` with Wilson's 95 % interval for the number of episodes."""
+        return wilson(round(self.success * self.episodes), self.episodes)
 
 
 def evaluate_agent(
-    agent: Agent, episodes: int, seed: int, engine: str = "auto", threads: int | None = None
+    agent: Agent,
+    episodes: int,
+    seed: int,
+    engine: str = "auto",
+    threads: int | None = None,
+    progress: bool = False,
 ) -> Evaluation:
     """Evaluate a policy on an engine, whatever engine trained it.
 
@@ -46,7 +55,8 @@ def evaluate_agent(
     """
     with evaluation_envs(agent, episodes, seed, engine, threads) as envs, torch_threads(1):
         # Derived, because both engines seed environment i with seed + i: neighbours would overlap.
-        return evaluate(envs, agent.act, episodes, derive_seed(seed, "evaluation"))
+        found = evaluate(envs, agent.act, episodes, derive_seed(seed, "evaluation"), progress)
+        return replace(found, engine=envs.engine)
 
 
 def evaluation_envs(
@@ -68,10 +78,13 @@ def evaluation_envs(
     return make_envs(agent.shape, min(episodes, PARALLEL), engine, threads)
 
 
-def evaluate(envs: GoalVectorEnv, policy: Policy, episodes: int, seed: int) -> Evaluation:
+def evaluate(
+    envs: GoalVectorEnv, policy: Policy, episodes: int, seed: int, progress: bool = False
+) -> Evaluation:
     """Play episodes in environments that start from the seed."""
     last, first = [], []
-    for played in play_many(envs, policy, episodes, seed):
+    played_so_far = play_many(envs, policy, episodes, seed)
+    for played in shown(played_so_far, episodes) if progress else played_so_far:
         last.append(played.success[np.arange(len(played.length)), played.length - 1].copy())
         first.append(first_success(played))
     at_end, steps = np.concatenate(last), np.concatenate(first)

@@ -1,29 +1,39 @@
 """The training loop: envs -> rollout -> replay -> learner.update -> evaluate -> run folder."""
 
+import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from mrn.config import Config
-from mrn.critics import CRITICS
-from mrn.device import default_threads, find_device, torch_threads
+from mrn.critics import find_critic
+from mrn.device import default_threads, find_device, memory_errors, torch_threads
 from mrn.envs import GoalVectorEnv, find_task, make_envs
-from mrn.errors import look_up
 from mrn.seeding import derive_seed
 from mrn.signals import Interruption
 from mrn.training.agent import Agent
 from mrn.training.checkpoint import Checkpoints
 from mrn.training.evaluate import evaluate
 from mrn.training.layout import weights_file
-from mrn.training.metrics import Row
-from mrn.training.progress import TrainingProgress
-from mrn.training.rundir import RunDir
+from mrn.training.metrics import Row, reached
+from mrn.training.progress import TrainingProgress, say
+from mrn.training.rundir import RunDir, is_finished_run
 from mrn.training.trainer import Trainer
 
+Callback = Callable[[Agent, Row], bool | None]
+"""Is called at the end of each epoch with the agent and the epoch's row of metrics, when both are
+saved; training ends where it returns True."""
 
-def run(config: Config, folder: Path, progress: bool = True, resume: bool = False) -> Agent:
+
+def run(
+    config: Config,
+    folder: Path,
+    progress: bool = True,
+    resume: bool = False,
+    callbacks: Sequence[Callback] = (),
+) -> Agent:
     """Train an agent as configured.
 
     Args:
@@ -31,33 +41,37 @@ def run(config: Config, folder: Path, progress: bool = True, resume: bool = Fals
         folder: The run's folder: empty or new, unless the run in it is to be resumed.
         progress: Whether to show how it goes.
         resume: Go on with the run in the folder, if there is one, as if it had never stopped.
+        callbacks: Are called at the end of each epoch.
 
     Raises:
         UserError: A name is unknown, the environment does not fit, or the folder is taken.
         RunError: The run cannot go on; its last checkpoint is whole.
         Interrupted: It was asked to end, by Ctrl-C or SIGTERM, and has saved.
     """
-    look_up("critic", config.critic, CRITICS)
+    find_critic(config.critic)
     device = find_device(config.device)
-    task = find_task(config.task, config.reward_shift)
+    task = find_task(config.task, config.reward_shift, config.env_kwargs)
     shape, plan = task.shape, config.schedule
     epochs, threads = config.epochs or task.epochs, config.threads or default_threads()
     config = replace(config, epochs=epochs)
 
-    trainer, checkpoints = Trainer(config, task, device), Checkpoints(folder)
+    if resume and folder.is_dir() and is_finished_run(folder, config):
+        say(f"{folder} is finished: there is nothing left to train", progress)
+        return Agent.load(weights_file(folder), device)
+    with memory_errors(SMALLER):
+        trainer, checkpoints = Trainer(config, task, device), Checkpoints(folder)
     engine = (config.engine, threads, config.workers, config.worker_timeout)
     with (
+        memory_errors(SMALLER),
         torch_threads(threads),
         make_envs(shape, plan.episodes, *engine) as envs,
         make_envs(shape, min(plan.episodes, plan.eval_episodes or 1), *engine) as test_envs,
         RunDir(folder, config, shape, resume, trainer.metrics) as run_dir,
         TrainingProgress(f"{shape.name} {config.critic}", epochs, plan.cycles, progress) as display,
-        Interruption() as interruption,
+        Interruption("saving after this cycle") as interruption,
     ):
-        display.say(
-            f"{shape.name}, {config.agent} with critic {config.critic}, seed {config.seed}, on "
-            f"{device}; replay {trainer.replay.nbytes / 2**20:,.0f} MiB; run folder {folder}"
-        )
+        display.say(f"{shape.name}, {config.agent} with critic {config.critic}, seed {config.seed}")
+        display.say(f"on {device}, replay {trainer.replay.nbytes / 2**20:,.0f} MiB, in {folder}")
         rows = checkpoints.load(trainer)
         if rows is not None:
             run_dir.restore(rows)
@@ -73,7 +87,7 @@ def run(config: Config, folder: Path, progress: bool = True, resume: bool = Fals
                 display.cycle(trainer.epoch, clock.rate(trainer.env_steps - steps_before))
                 if interruption.received and trainer.cycle < plan.cycles:
                     checkpoints.save(trainer, run_dir.rows)
-                    raise interruption.end(f"mrn resume {folder}")
+                    raise interruption.end(f"mrn resume {shlex.quote(str(folder))}")
             row = training_row(trainer, losses, clock, steps_before)
             if plan.eval_episodes:
                 with clock("evaluation"):
@@ -82,13 +96,20 @@ def run(config: Config, folder: Path, progress: bool = True, resume: bool = Fals
             keep_weights(trainer, folder, row["success"])
             run_dir.log(row)  # after the weights: an epoch that is listed has them
             trainer.next_epoch()
-            due = (trainer.epoch - 1) % config.checkpoint_every == 0 or trainer.epoch > epochs
+            ends = trainer.epoch > epochs or reached(row, config.stop_at)
+            due = (trainer.epoch - 1) % config.checkpoint_every == 0 or ends
             if due or interruption.received:
                 checkpoints.save(trainer, run_dir.rows)
             display.epoch(row)
-            if interruption.received and trainer.epoch <= epochs:
-                raise interruption.end(f"mrn resume {folder}")
+            asked_to_stop = [callback(trainer.agent, row) for callback in callbacks]
+            if ends or True in asked_to_stop:
+                break
+            if interruption.received:
+                raise interruption.end(f"mrn resume {shlex.quote(str(folder))}")
     return trainer.agent
+
+
+SMALLER = "lower --width, --batch-size, --episodes or --capacity"
 
 
 class Clock:
@@ -138,7 +159,11 @@ def evaluate_epoch(trainer: Trainer, envs: GoalVectorEnv) -> Row:
     seed = derive_seed(config.seed, "evaluation", trainer.epoch)
     with torch_threads(1):
         result = evaluate(envs, trainer.agent.act, config.schedule.eval_episodes, seed)
-    return {name: value for name, value in vars(result).items() if name != "episodes"}
+    return {
+        "success": result.success,
+        "success_any": result.success_any,
+        "steps_to_success": result.steps_to_success,
+    }
 
 
 def keep_weights(trainer: Trainer, folder: Path, success: float | None) -> None:

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,19 @@ def read_metrics(path: Path) -> list[dict[str, float | None]]:
     if not text.endswith("\n"):
         raise UserError(f"{path} is damaged: its last line is cut off; {remedy}")
     return rows
+
+
+def is_finished(
+    rows: Sequence[Mapping[str, float | None]], epochs: int | None, stop_at: float | None = None
+) -> bool:
+    """Whether a run of so many epochs has nothing left to do, or has reached where it may stop."""
+    enough = any(reached(row, stop_at) for row in rows)
+    return bool(rows) and (enough or len(rows) >= (epochs or 1))
+
+
+def reached(row: Mapping[str, Any], stop_at: float | None) -> bool:
+    """Whether an epoch's success rate is where the run may stop."""
+    return stop_at is not None and (row["success"] or 0.0) >= stop_at
 
 
 def check_rows(rows: Any, columns: set[str], where: str) -> list[Row]:

@@ -2,10 +2,20 @@
 
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from mrn.replay import Episodes
 
 
 class TrainingProgress:
@@ -17,15 +27,17 @@ class TrainingProgress:
         self.first = 1  # epoch of this process
         self.console = Console(file=sys.stdout, highlight=False, quiet=not shown)
         self.started = time.perf_counter()
+        # On 80 columns the title would leave nothing for the bar; the first line has it.
+        wide = self.console.width >= 110
         self.bar = Progress(
-            TextColumn("[bold]{task.description}"),
-            BarColumn(),
+            *([TextColumn("[bold]{task.description}")] if wide else []),
+            BarColumn(bar_width=None if wide else 16),
             TextColumn("epoch {task.fields[epoch]}/{task.fields[epochs]}"),
             TextColumn("success {task.fields[success]}"),
             TextColumn("{task.fields[speed]} steps/s"),
-            TimeElapsedColumn(),
+            *([TimeElapsedColumn()] if wide else []),
             TextColumn("left"),
-            TimeRemainingColumn(),
+            TimeRemainingColumn(compact=not wide),
             console=self.console,
             disable=not (shown and self.console.is_terminal),
         )
@@ -51,13 +63,13 @@ class TrainingProgress:
         """An epoch is done, with its row of metrics."""
         success = "-" if row["success"] is None else f"{row['success']:.0%}"
         self.bar.update(self.row, success=success)
-        value = f"mean Q {row['mean_q']:7.2f}  " if "mean_q" in row else ""
+        value = f"mean Q {row['mean_q']:6.2f}  " if "mean_q" in row else ""
         spent = time.perf_counter() - self.started
         left = spent / (row["epoch"] - self.first + 1) * (self.epochs - row["epoch"])
         self.say(
-            f"epoch {row['epoch']:>3}/{self.epochs}  success {success:>4}  "
-            f"{value}{row['env_steps']:>9,} steps  "
-            f"{row['steps_per_second']:,.0f} steps/s  left {left / 60:.1f} min"
+            f"epoch {row['epoch']:>3}/{self.epochs}  success {success:>4}  {value}"
+            f"{row['env_steps']:,} steps, {row['steps_per_second']:,.0f} steps/s  "
+            f"{left / 60:.1f} min left"
         )
 
     def __enter__(self) -> "TrainingProgress":
@@ -68,3 +80,23 @@ class TrainingProgress:
     def __exit__(self, *_: object) -> None:
         """Take the bar away."""
         self.bar.stop()
+
+
+def say(text: str, shown: bool = True) -> None:
+    """Print a line, where anything is to be shown."""
+    Console(file=sys.stdout, highlight=False, quiet=not shown).print(
+        text, markup=False, soft_wrap=True
+    )
+
+
+def shown(played: Iterable[Episodes], episodes: int) -> Iterator[Episodes]:
+    """The same episodes, with a bar on a terminal while they are played."""
+    columns = (TextColumn("episodes"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(file=sys.stderr)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        row = bar.add_task("", total=episodes)
+        for some in played:
+            bar.advance(row, len(some.length))
+            yield some

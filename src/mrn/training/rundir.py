@@ -2,20 +2,32 @@
 
 import json
 import platform
+import shlex
+import warnings
 from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mrn.config import Config, flatten
+from mrn.device import machine
 from mrn.envs import TaskShape
 from mrn.errors import UserError
-from mrn.files import parse_json, read_bounded, write_atomically
+from mrn.files import aside, parse_json, read_bounded, write_atomically
+from mrn.training.events import Events
 from mrn.training.layout import CHECKPOINTS, CONFIG, EVENTS, LOCK, METRICS
 from mrn.training.lock import RunLock
-from mrn.training.metrics import COLUMNS, Row, read_metrics, write_metrics
+from mrn.training.metrics import COLUMNS, Row, is_finished, read_metrics, write_metrics
 
-CHANGEABLE = ("epochs", "device", "threads", "workers", "worker_timeout", "checkpoint_every")
+CHANGEABLE = (
+    "epochs",
+    "stop_at",
+    "device",
+    "threads",
+    "workers",
+    "worker_timeout",
+    "checkpoint_every",
+)
 """Settings that do not decide what a run computes, or only how far it goes, or (device, threads) in
 which order sums are rounded."""
 
@@ -47,7 +59,8 @@ class RunDir:
         """
         self.path, self.columns = path, (*COLUMNS, *metrics)
         self.rows: list[Row] = []
-        self.events: Any = None  # made with the first row
+        self.events: Events | None = None  # made with the first row
+        self.config = config
         try:
             path.mkdir(parents=True, exist_ok=True)
             if not resume and _holds_something(path):
@@ -56,11 +69,9 @@ class RunDir:
         except OSError as error:
             raise UserError(f"cannot make the run folder {path}: {error}") from None
         try:
-            if _holds_something(path):
-                before = read_settings(path)
-                check_settings(before, config, str(path))
-                _check_goes_on(path, before, config)
-            about = {"config": config.to_dict(), "task": vars(shape), "versions": versions()}
+            if resume:
+                is_finished_run(path, config)  # refuses other settings
+            about = {"config": config.to_dict(), "task": vars(shape), **_circumstances(path)}
             write_atomically(path / CONFIG, json.dumps(about, indent=2).encode())
         except BaseException:
             self.lock.close()
@@ -76,14 +87,8 @@ class RunDir:
         self.rows.append(row)
         self._write_metrics()
         if self.events is None:
-            from torch.utils.tensorboard import SummaryWriter
-
-            # Events of steps that are computed again, after a crash, are replaced.
-            self.events = SummaryWriter(str(self.path / EVENTS), purge_step=row["env_steps"])
-        for name, value in row.items():
-            if value is not None and name not in ("epoch", "env_steps"):
-                self.events.add_scalar(name, value, row["env_steps"])
-        self.events.flush()
+            self.events = Events(self.path / EVENTS, self.config, row["env_steps"])
+        self.events.log(row)
 
     def _write_metrics(self) -> None:
         write_metrics(self.path / METRICS, self.columns, self.rows)
@@ -109,11 +114,22 @@ def read_settings(path: Path) -> Config:
     Raises:
         UserError: It is no run folder, or its config.json is damaged.
     """
-    return read_about(path)[0]
+    return read_about(path).config
 
 
-def read_about(path: Path) -> tuple[Config, dict[str, str]]:
-    """The settings of the run in a folder, and the versions it was trained with.
+class About(NamedTuple):
+    """What config.json says of a run."""
+
+    config: Config
+    versions: dict[str, str]
+    """Of Python and the packages that decide a result."""
+    earlier_versions: list[dict[str, str]]
+    """Of earlier parts of the run, where they were others."""
+    machine: dict[str, str]
+
+
+def read_about(path: Path) -> About:
+    """All that is known of the run in a folder.
 
     Raises:
         UserError: It is no run folder, or its config.json is damaged.
@@ -121,16 +137,39 @@ def read_about(path: Path) -> tuple[Config, dict[str, str]]:
     file = path / CONFIG
     if not file.exists():
         raise UserError(f"{path} is no run folder: it has no {CONFIG}")
+    return read_about_file(file)
+
+
+def read_about_file(file: Path) -> About:
+    """All that a config.json says, wherever it lies.
+
+    Raises:
+        UserError: It is missing or damaged.
+    """
     about = parse_json(read_bounded(file), str(file))
     if not isinstance(about, dict):
         raise UserError(f"{file} is damaged: it is not the settings of a run")
-    found = about.get("versions")
-    found = found if isinstance(found, dict) else {}
-    versions = {str(name): str(version) for name, version in found.items()}
-    return Config.from_json(about.get("config"), str(file)), versions
+    earlier = about.get("earlier_versions")
+    return About(
+        Config.from_json(about.get("config"), str(file)),
+        _texts(about.get("versions")),
+        [_texts(each) for each in earlier] if isinstance(earlier, list) else [],
+        _texts(about.get("machine")),
+    )
 
 
-def check_settings(before: Config, now: Config, where: str) -> None:
+def _texts(table: Any) -> dict[str, str]:
+    """A table of texts, of unknown origin."""
+    table = table if isinstance(table, dict) else {}
+    return {str(name): str(value) for name, value in table.items()}
+
+
+def check_settings(
+    before: Config,
+    now: Config,
+    where: str,
+    remedy: str = "Resume with those it was started with, or choose another --run-dir",
+) -> None:
     """Refuse to go on with settings that would have given another run.
 
     Raises:
@@ -143,26 +182,42 @@ def check_settings(before: Config, now: Config, where: str) -> None:
         if saved[name] != given[name] and name not in CHANGEABLE
     ]
     if differing:
-        raise UserError(
-            f"{where} belongs to other settings: {'; '.join(differing)}. Resume with those it was "
-            "started with, or choose another --run-dir"
-        )
+        raise UserError(f"{where} belongs to other settings: {'; '.join(differing)}. {remedy}")
 
 
 def _holds_something(path: Path) -> bool:
-    return any(file.name != LOCK for file in path.iterdir())
+    # A process killed in its very first write leaves no more than these, and nothing is lost.
+    empty = {LOCK, aside(path / CONFIG).name}
+    return any(file.name not in empty for file in path.iterdir())
 
 
-def _check_goes_on(path: Path, before: Config, now: Config) -> None:
-    """Refuse to train a finished run longer when its checkpoints are gone: it would start anew."""
-    file, done = path / METRICS, before.epochs or 0
-    if (now.epochs or 0) <= done or (path / CHECKPOINTS).exists() or not file.exists():
-        return
-    if len(read_metrics(file)) >= done:
+def is_finished_run(path: Path, config: Config) -> bool:
+    """Whether the run in a folder has nothing left to do.
+
+    Raises:
+        UserError: The folder is of another run, has more epochs than it is to have, or cannot go
+            on because its checkpoints were removed.
+    """
+    if not _holds_something(path):
+        return False
+    before = read_settings(path)
+    check_settings(before, config, str(path))
+    try:
+        rows = read_metrics(path / METRICS) if (path / METRICS).exists() else []
+    except UserError:  # damaged, and written anew from the last checkpoint
+        return False
+    done = len(rows)
+    if (config.epochs or done) < done:
+        raise UserError(f"{path} has {done} epochs already: --epochs must be at least {done}")
+    if is_finished(rows, config.epochs, config.stop_at):
+        return True
+    saved = done >= min(before.checkpoint_every, before.epochs or done)
+    if rows and saved and not (path / CHECKPOINTS).exists():
         raise UserError(
-            f"{path} is finished after {done} epochs and its checkpoints were removed: it cannot "
-            "be trained longer. Remove the folder to start again"
+            f"{path} ended after {done} epochs and its checkpoints were removed: it cannot be "
+            "trained longer. Remove the folder to start again"
         )
+    return False
 
 
 def _taken(path: Path) -> str:
@@ -170,10 +225,33 @@ def _taken(path: Path) -> str:
     what = f"{path} exists already and is not empty"
     try:
         read_settings(path)
-        what = f"{path} holds a run already; to go on with it: mrn resume {path}"
+        what = f"{path} holds a run already; to go on with it: mrn resume {shlex.quote(str(path))}"
     except UserError:
         pass
     return f"{what}; nothing was overwritten. Or choose another --run-dir or --seed"
+
+
+def _circumstances(path: Path) -> dict[str, Any]:
+    """Versions and machine, and the versions of earlier parts of the run where they differ."""
+    now, earlier = versions(), []
+    if (path / CONFIG).exists():
+        about = read_about(path)
+        earlier = [dict(each) for each in about.earlier_versions]
+        changed = [
+            f"{name} was {old}, now {now.get(name, 'not installed')}"
+            for name, old in about.versions.items()
+            if now.get(name) != old
+        ]
+        if changed:
+            earlier.append(about.versions)
+            warnings.warn(
+                f"{path} was begun with other versions: {'; '.join(changed)}; its numbers may "
+                "differ from those of a run that was not interrupted",
+                stacklevel=2,
+            )
+    return {"versions": now, "machine": machine()} | (
+        {"earlier_versions": earlier} if earlier else {}
+    )
 
 
 def versions() -> dict[str, str]:

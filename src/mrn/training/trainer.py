@@ -73,7 +73,9 @@ class Trainer:
             if not math.isfinite(value):
                 raise RunError(
                     f"{name} is not a finite number after {self.updates:,} updates (epoch "
-                    f"{self.epoch}, cycle {self.cycle}); a lower --learning-rate may help"
+                    f"{self.epoch}, cycle {self.cycle}); a new run with a lower --learning-rate "
+                    "may help, this one would come to the same point again",
+                    resumable=False,
                 )
         return means
 

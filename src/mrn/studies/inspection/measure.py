@@ -17,6 +17,7 @@ from mrn.replay import Episodes
 from mrn.seeding import derive_seed
 from mrn.training.agent import Agent
 from mrn.training.evaluate import evaluation_envs, first_success
+from mrn.training.progress import shown
 from mrn.training.rollout import play_many
 
 Array = NDArray[np.float64]
@@ -24,6 +25,10 @@ Array = NDArray[np.float64]
 TRIPLES = 20_000
 ROUNDING = 1e-5
 """A triangle counts as broken beyond this share of the largest distance: float32 is not exact."""
+
+
+LEAST_SUCCESSES = 10
+"""Episodes that must have reached their goal before -Q is compared with the steps it took."""
 
 
 class Moments(NamedTuple):
@@ -71,8 +76,10 @@ class Inspection:
     """Mean share of MRN's symmetric part in the distance."""
 
 
-def watch(agent: Agent, episodes: int, seed: int, engine: str = "auto") -> Moments:
-    """Play episodes without noise.
+def watch(
+    agent: Agent, episodes: int, seed: int, engine: str = "auto", progress: bool = False
+) -> Moments:
+    """Play episodes without noise, and with a progress bar if asked.
 
     Raises:
         UserError: A number is out of range, there is no such engine, or the agent has no critic.
@@ -80,7 +87,7 @@ def watch(agent: Agent, episodes: int, seed: int, engine: str = "auto") -> Momen
     critic_of(agent)
     with evaluation_envs(agent, episodes, seed, engine) as envs, torch_threads(1):
         played = play_many(envs, agent.act, episodes, derive_seed(seed, "evaluation"))
-        parts = [_moments(some) for some in played]
+        parts = [_moments(some) for some in (shown(played, episodes) if progress else played)]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     state, action, achieved, goal = (torch.as_tensor(x, device=agent.device) for x in columns[:4])
     return Moments(state, action, achieved, goal, columns[4], columns[5])
@@ -164,7 +171,12 @@ def _embedding_triangle(
 def _counts_steps(
     agent: Agent, moments: Moments
 ) -> tuple[float | None, float | None, float | None]:
-    """Rank and linear correlation of -Q with the steps to success, and its bias."""
+    """Rank and linear correlation of -Q with the steps to success, and its bias.
+
+    None from few successes: within one episode -Q falls with the steps left as good as always.
+    """
+    if moments.success.sum() < LEAST_SUCCESSES:
+        return None, None, None
     before = torch.as_tensor(~np.isnan(moments.steps_left), device=agent.device)
     steps = moments.steps_left[before.cpu().numpy()]
     if len(np.unique(steps)) < 2:

@@ -11,7 +11,13 @@ from rich.table import Table
 
 from mrn.files import write_atomically
 from mrn.plotting import pyplot
-from mrn.studies.inspection.measure import Inspection, Moments, Violations, distance
+from mrn.studies.inspection.measure import (
+    LEAST_SUCCESSES,
+    Inspection,
+    Moments,
+    Violations,
+    distance,
+)
 from mrn.training.agent import Agent
 
 GRID = 60
@@ -33,8 +39,10 @@ def table(found: Inspection) -> Table:
         "mean of -Q minus that cost": found.bias,
         "mean share of the symmetric part": found.symmetric_share,
     }
+    few = found.success * found.episodes < LEAST_SUCCESSES
+    missing = f"- (fewer than {LEAST_SUCCESSES} successes)" if few else "-"
     for name, value in figures.items():
-        shown.add_row(name, "-" if value is None else f"{value:.3f}")
+        shown.add_row(name, missing if value is None else f"{value:.3f}")
     return shown
 
 

@@ -1,0 +1,128 @@
+"""A learner is known by its interface alone: one without a critic trains, saves and resumes too."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+import mrn
+from mrn.agents import AGENTS, Learner, LearnerSettings
+from mrn.agents.actor import Actor
+from mrn.agents.adam import Adam
+from mrn.agents.exploration import NoiseSettings, add_noise
+from mrn.checked import NonNegative
+from mrn.studies.inspection import measure
+from tests.reliability.helpers import same_run
+from tests.training.helpers import metrics, same_weights, tiny_run
+
+
+@dataclass(frozen=True)
+class ClonerSettings(NoiseSettings, LearnerSettings):
+    """Of the learner below."""
+
+    jitter: NonNegative = 0.01
+    """Noise on the actions that are imitated."""
+
+
+class Cloner(Learner):
+    """Imitates the actions of the replay: no critic, two optimisers, random numbers in updates."""
+
+    Settings: ClassVar[type[LearnerSettings]] = ClonerSettings
+    METRICS = ("imitation_loss",)
+
+    def __init__(self, dims, make_critic, settings):
+        super().__init__(dims, make_critic, settings)
+        self.settings = settings
+        self.actor = Actor(dims, settings.width)
+        first, *rest = self.actor.parameters()
+        self._optimizers = {"first": Adam([first], 1e-2), "rest": Adam(rest, 1e-3)}
+        self.register_buffer("cycles", torch.zeros(()))
+
+    @property
+    def optimizers(self):
+        return getattr(self, "_optimizers", {})
+
+    def update(self, batch, generator: torch.Generator) -> Tensor:
+        noise = torch.randn(batch.action.shape, generator=generator)
+        target = batch.action + self.settings.jitter * noise
+        loss = F.mse_loss(self.actor(batch.state, batch.goal), target)
+        for optimizer in self.optimizers.values():
+            optimizer.zero_grad()
+        loss.backward()
+        for optimizer in self.optimizers.values():
+            optimizer.step()
+        return loss.detach().unsqueeze(0)
+
+    def end_cycle(self):
+        self.cycles += 1
+
+    def explorer(self, steps, num_envs, generator):
+        return add_noise(self.actor, self.settings, steps, num_envs, generator)
+
+
+@pytest.fixture
+def cloner(monkeypatch):
+    monkeypatch.setitem(AGENTS, "cloner", Cloner)
+
+
+def test_a_learner_without_a_critic_trains_and_is_loaded(cloner, tmp_path):
+    agent = tiny_run(tmp_path / "run", agent="cloner", jitter=0.5)
+    rows = metrics(tmp_path / "run")
+    assert [float(row["imitation_loss"]) > 0 for row in rows] == [True, True]
+    assert "critic_loss" not in rows[0]
+    assert agent.learner.cycles == 4
+    loaded = mrn.load(tmp_path / "run")
+    assert same_weights(agent, loaded)
+    assert loaded.config.learning == ClonerSettings(batch_size=64, width=16, jitter=0.5)
+    assert mrn.Config.of("FetchReach", agent="cloner").folder.parts[1] == "cloner-mrn"
+
+
+def test_its_optimisers_and_random_numbers_survive_a_stop(cloner, tmp_path):
+    tiny_run(tmp_path / "whole", agent="cloner", epochs=3)
+    tiny_run(tmp_path / "run", agent="cloner", epochs=1)
+    tiny_run(tmp_path / "run", agent="cloner", epochs=3, resume=True)
+    assert same_run(tmp_path / "whole", tmp_path / "run")
+
+
+def test_there_is_no_critic_to_inspect(cloner, tmp_path):
+    agent = tiny_run(tmp_path / "run", agent="cloner", epochs=1)
+    with pytest.raises(mrn.UserError, match="cloner learns without a critic"):
+        measure.watch(agent, 2, seed=0)
+
+
+def test_settings_of_another_agent_are_refused_with_the_list(cloner):
+    with pytest.raises(mrn.UserError, match="unknown setting 'action_penalty'.*jitter"):
+        mrn.Config.of("FetchReach", agent="cloner", action_penalty=0.5)
+    with pytest.raises(mrn.UserError, match="unknown setting 'jitter'"):
+        mrn.Config.of("FetchReach", jitter=0.5)
+    with pytest.raises(mrn.UserError, match="has settings of type ClonerSettings"):
+        mrn.Config("FetchReach", agent="cloner", learning=mrn.Config("FetchReach").learning)
+
+
+def test_optimisers_follow_the_weights(cloner):
+    learner = Cloner(mrn.critics.Dims(3, 2, 1), None, ClonerSettings(width=4)).double()
+    for optimizer in learner.optimizers.values():
+        assert {value.dtype for value in optimizer.mean} == {torch.float64}
+
+
+def test_settings_written_until_now_still_load():
+    """As config.json had them before agents had settings of their own."""
+    old = {
+        "task": "FetchPush", "critic": "mrn", "agent": "ddpg", "seed": 100, "epochs": 8,
+        "engine": "auto", "workers": False, "worker_timeout": 60.0, "reward_shift": 0.0,
+        "device": "auto", "checkpoint_every": 1, "threads": 1,
+        "schedule": {"cycles": 50, "episodes": 20, "updates": 40, "eval_episodes": 100},
+        "learning": {
+            "batch_size": 512, "learning_rate": 0.001, "discount": 0.98, "target_keep": 0.9,
+            "action_penalty": 1.0, "noise": 0.2, "random_actions": 0.3, "width": 256,
+        },
+        "memory": {"capacity": 1000000, "relabel": "future", "relabel_probability": 0.8},
+    }  # fmt: skip
+    config = mrn.Config.from_json(old, "config.json")
+    assert config == mrn.Config.of("FetchPush", epochs=8, threads=1, batch_size=512)
+    for agent, message in (("dpg", "unknown agent 'dpg'"), (3, "agent must be of type str")):
+        with pytest.raises(mrn.UserError, match=f"^config.json: {message}"):
+            mrn.Config.from_json(old | {"agent": agent}, "config.json")

@@ -1,0 +1,93 @@
+"""Critics, agents and environments of a user's own, named `package.module:name` everywhere."""
+
+import sys
+
+import pytest
+
+import mrn
+from mrn import cli
+from mrn.experiments.suites import find_suite
+from tests.reliability.helpers import same_run
+from tests.training.helpers import TINY, metrics, same_weights
+
+MODULE = '''
+"""A package of a user's own."""
+from mrn.agents.ddpg import DDPG
+from mrn.critics import Architecture
+from mrn.critics.monolithic import Monolithic
+
+small = Architecture(lambda dims, width, size: Monolithic(dims, size), 64, "MLP(s, a, g)")
+
+class Eager(DDPG):
+    """DDPG that moves its targets twice."""
+    def end_cycle(self):
+        super().end_cycle()
+        super().end_cycle()
+
+number = 3
+'''
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with a package in it, in which the user is."""
+    (tmp_path / "my_lab").mkdir()
+    (tmp_path / "my_lab" / "__init__.py").write_text("")
+    (tmp_path / "my_lab" / "ideas.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    yield tmp_path
+    for name in ("my_lab", "my_lab.ideas"):
+        sys.modules.pop(name, None)
+
+
+def command(monkeypatch, *arguments: str) -> None:
+    monkeypatch.setattr("sys.argv", ["mrn", *arguments])
+    cli.main()
+
+
+SIZES = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
+
+
+def test_a_run_of_ones_own_critic_and_agent(here, monkeypatch, capsys):
+    own = ["--critic=my_lab.ideas:small", "--agent=my_lab.ideas:Eager"]
+    command(monkeypatch, "train", "FetchReach", *own, *SIZES, "--epochs=1")
+    folder = here / "runs/FetchReach/my_lab.ideas_Eager-my_lab.ideas_small/seed-100"
+    agent = mrn.load(folder)
+    assert type(agent.learner).__name__ == "Eager"
+    command(monkeypatch, "eval", str(folder), "--episodes=2")
+    command(monkeypatch, "resume", str(folder), "--epochs=2")
+    settings = {"critic": "my_lab.ideas:small", "agent": "my_lab.ideas:Eager"}
+    mrn.train("FetchReach", run_dir="whole", progress=False, **TINY | settings)
+    assert same_run(folder, here / "whole")
+    command(monkeypatch, "train", "--config=whole/config.json", "--run-dir=again")
+    assert same_run(here / "again", here / "whole")
+    plain = mrn.train(
+        "FetchReach", run_dir="plain", progress=False, **TINY | {"critic": "my_lab.ideas:small"}
+    )
+    assert not same_weights(plain, mrn.load("whole"))
+    assert len(metrics(here / "plain")) == 2
+
+
+def test_a_suite_of_ones_own(here):
+    file = here / "mine.toml"
+    file.write_text(
+        'tasks = ["FetchReach"]\ncritics = ["my_lab.ideas:small", "mrn"]\nseeds = [1]\n'
+    )
+    names = [config.folder.parts[1] for config in find_suite(str(file)).configs()]
+    assert names == ["ddpg-my_lab.ideas_small", "ddpg-mrn"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("my_lab.ideas:smal", "module 'my_lab.ideas' has no 'smal', which is to be the critic"),
+        ("my_lab.ideas:number", "is to be the critic, an mrn.critics.Architecture, but is 3"),
+        ("my_lab.thoughts:x", "there is no module 'my_lab.thoughts'"),
+        ("mnr", "Did you mean 'mrn'.*or package.module:name for one of your own"),
+    ],
+)
+def test_names_that_do_not_fit(here, name, message):
+    with pytest.raises(mrn.UserError, match=message):
+        mrn.make_critic(name, 3, 2, 1)
+    assert not (here / "runs").exists()
