@@ -4,12 +4,11 @@ import ast
 import dataclasses
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType, NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
-from unittest.mock import patch
 
 import mrn
 import mrn.agents
@@ -17,7 +16,7 @@ import mrn.critics
 import mrn.envs
 from mrn.agents import LearnerSettings
 from mrn.checked import Limits
-from mrn.cli import main
+from mrn.cli import commands
 from mrn.config import Schedule
 from mrn.files import write_atomically
 from mrn.replay import Memory
@@ -53,13 +52,6 @@ def sections() -> dict[str, str]:
         "settings of each agent": "\n\n".join(agents),
         **{f"{module.__name__} names": "\n".join(_names(module)) for module in modules},
     }
-
-
-def commands() -> dict[str, Callable[..., None]]:
-    """The commands, as `mrn` gives them to its parser."""
-    with patch("tyro.extras.subcommand_cli_from_dict") as parser, patch("sys.argv", ["mrn"]):
-        main()
-    return parser.call_args.args[0]
 
 
 def _commands() -> Iterator[str]:

@@ -1,13 +1,14 @@
 """The worked examples of the documentation, run as a reader would run them."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
 import mrn
-from mrn.critics import CRITICS
+from mrn import cli
 from mrn.critics.base import count_parameters
 from mrn.experiments.suites import find_suite
 from tests.training.helpers import metrics
@@ -16,13 +17,27 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 
 def run_examples(page: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict:
-    """Execute all Python blocks of a page, in order, in a folder of their own."""
+    """Execute all Python blocks of a page, in order, in a folder of their own.
+
+    A block that begins with the name of a file is that file.
+    """
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.S)
     assert blocks
     monkeypatch.chdir(folder)
+    monkeypatch.setattr("sys.path", [*sys.path])
     names: dict = {"__name__": "example"}
-    exec("\n".join(blocks), names)
+    for block in blocks:
+        if file := re.match(r"# (\w+\.py)\n", block):
+            (folder / file[1]).write_text(block)
+            monkeypatch.delitem(sys.modules, file[1].removesuffix(".py"), raising=False)
+        else:
+            exec(block, names)
     return names
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    monkeypatch.setattr("sys.argv", ["mrn", *arguments])
+    cli.main()
 
 
 def test_your_own_environment_learns(tmp_path, monkeypatch):
@@ -30,6 +45,8 @@ def test_your_own_environment_learns(tmp_path, monkeypatch):
     assert names["agent"].shape.action_high == (0.2, 0.2)
     success = [float(row["success"]) for row in metrics(tmp_path / "runs" / "pond")]
     assert max(success) >= 0.8
+    command(monkeypatch, "eval", "runs/pond", "--episodes=4")
+    command(monkeypatch, "resume", "runs/pond")
 
 
 def test_a_suite_of_ones_own_and_the_figures_of_results(tmp_path, monkeypatch, capsys):
@@ -44,14 +61,14 @@ def test_a_suite_of_ones_own_and_the_figures_of_results(tmp_path, monkeypatch, c
 
 
 def test_your_own_critic(tmp_path, monkeypatch):
-    try:
-        names = run_examples("your-own-critic.md", tmp_path, monkeypatch)
-        monolithic = count_parameters(mrn.make_critic("monolithic", 25, 4, 3))
-        assert count_parameters(names["critic"]) == pytest.approx(monolithic, rel=0.03)
-        head = names["critic"].head
-        x, y, z = torch.randn(3, 500, 176)
-        assert (head(x, z) <= (head(x, y) + head(y, z)) * (1 + 1e-5)).all()
-        loaded = mrn.load(tmp_path / "runs" / "climb")
-        assert type(loaded.learner.critic.head) is names["Climb"]
-    finally:
-        CRITICS.pop("climb", None)
+    names = run_examples("your-own-critic.md", tmp_path, monkeypatch)
+    monolithic = count_parameters(mrn.make_critic("monolithic", 25, 4, 3))
+    assert count_parameters(names["critic"]) == pytest.approx(monolithic, rel=0.03)
+    head = names["critic"].head
+    x, y, z = torch.randn(3, 500, 176)
+    assert (head(x, z) <= (head(x, y) + head(y, z)) * (1 + 1e-5)).all()
+    loaded = mrn.load(tmp_path / "runs" / "climb")
+    assert type(loaded.learner.critic.head) is type(head)
+    command(monkeypatch, "eval", "runs/climb", "--episodes=2")
+    command(monkeypatch, "resume", "runs/climb", "--epochs=2")
+    assert len(metrics(tmp_path / "runs" / "climb")) == 2

@@ -26,9 +26,7 @@ def numbers(case: str, folder: Path) -> dict[str, float]:
     engine, critic = case.split()
     agent = tiny_run(folder, task="FetchPush", engine=engine, critic=critic, seed=100, width=64)
     row = {name: float(value) for name, value in metrics(folder)[-1].items() if value}
-    sizes = {
-        name: value.double().abs().mean().item() for name, value in agent.state_dict().items()
-    }
+    sizes = {name: value.double().abs().mean().item() for name, value in agent.state_dict().items()}
     return row | sizes
 
 

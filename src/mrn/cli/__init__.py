@@ -1,6 +1,7 @@
 """The `mrn` command: parses, calls, prints."""
 
 import sys
+from collections.abc import Callable, Sequence
 
 import tyro
 
@@ -12,6 +13,24 @@ from mrn.errors import reported
 from mrn.version import __version__
 
 
+def commands(arguments: Sequence[str] = ()) -> dict[str, Callable[..., None]]:
+    """All commands by name; the options of `train` are those of the agent it is to train."""
+    return {
+        "train": train_command(arguments),
+        "resume": resume,
+        "eval": evaluate,
+        "sweep": sweep,
+        "figures": figures,
+        "report": report,
+        "inspect": inspect,
+        "tasks": tasks,
+        "critics": critics,
+        "bench": bench,
+        "toy": toy,
+        "theory": theory,
+    }
+
+
 def main() -> None:
     """Run the command that the arguments name."""
     arguments = sys.argv[1:]
@@ -20,22 +39,12 @@ def main() -> None:
         return
     with reported():
         tyro.extras.subcommand_cli_from_dict(
-            {
-                "train": train_command(arguments),
-                "resume": resume,
-                "eval": evaluate,
-                "sweep": sweep,
-                "figures": figures,
-                "report": report,
-                "inspect": inspect,
-                "tasks": tasks,
-                "critics": critics,
-                "bench": bench,
-                "toy": toy,
-                "theory": theory,
-            },
+            commands(arguments),
             prog="mrn",
-            description="Goal-conditioned reinforcement learning with metric critics.",
+            description=(
+                "Goal-conditioned reinforcement learning with metric critics. "
+                "`mrn --version` tells the version."
+            ),
             args=arguments,
             config=(tyro.conf.PositionalRequiredArgs, tyro.conf.OmitArgPrefixes),
         )
