@@ -42,7 +42,7 @@ class Run:
     @property
     def config(self) -> Config | None:
         """Its settings, as far as they are known."""
-        return self.kept and self.kept.config
+        return None if self.kept is None else self.kept.config
 
     @property
     def metrics_file(self) -> Path:

@@ -115,7 +115,7 @@ def summarise(tasks: dict[str, Methods]) -> Summary:
         for name in (names if across else [])
     )
     shown = short_names(names)
-    warnings = [text for task, methods in tasks.items() for text in differences(task, methods, shown)]
+    warnings = [told for place in tasks.items() for told in differences(*place, shown)]
     return Summary(tuple(rows), across, aggregates, reference, tuple(warnings))
 
 
@@ -159,7 +159,9 @@ def _row(task: str, method: str, runs: list[Run], epochs: int) -> Row:
         counted=_counted(runs[0], float(finals[0])) if len(runs) == 1 else None,
         std=float(mean_and_std(finals)[1]),
         area=aggregate_mean([areas], _rng()),
-        episodes_to=tuple(median(cost) for cost in episodes_to),
+        episodes_to=tuple(
+            float("nan") if np.isnan(cost).any() else median(cost) for cost in episodes_to
+        ),
         epochs_to=tuple(median(cost) for cost in epochs_to),
         reached=tuple(int(np.isfinite(cost).sum()) for cost in epochs_to),
         finals=tuple(finals.tolist()),

@@ -96,7 +96,7 @@ def percent(value: float) -> str:
 
 
 def show_cost(row: Row, threshold: int) -> str:
-    """Episodes (or epochs) to a threshold, by its index, and how many seeds got there if not all."""
+    """Episodes (or epochs) to a threshold, by its index, and how many seeds if not all."""
     reached, seeds = row.reached[threshold], len(row.seeds)
     episodes, epochs = row.episodes_to[threshold], row.epochs_to[threshold]
     if isinf(epochs):
