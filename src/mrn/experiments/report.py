@@ -33,7 +33,7 @@ def write_report(root: Path, out: Path, refresh: int = 0, title: str = "") -> tu
         root: A folder of runs.
         out: The folder of the page, made if it is not there.
         refresh: Seconds after which an open page loads itself again; 0 for never.
-        title: Of the page; by default the name of the folder of runs.
+        title: Of the page; by default made from the name of the folder of runs.
 
     Returns:
         The page, and whether all runs are finished.
@@ -45,7 +45,7 @@ def write_report(root: Path, out: Path, refresh: int = 0, title: str = "") -> tu
     if all(run.problem for run in runs):
         raise UserError(f"nothing to report in {root}: {runs[0].path}: {runs[0].problem}")
     finished = all(run.finished for run in runs)
-    data = {"title": title or root.resolve().name, "refresh": 0 if finished else refresh}
+    data = {"title": title or f"mrn report: {root.resolve().name}", "refresh": 0 if finished else refresh}
     page = _fill(data | _data(runs))
     try:
         out.mkdir(parents=True, exist_ok=True)

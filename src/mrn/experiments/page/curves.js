@@ -84,7 +84,7 @@ function layout(title, x, y) {
     margin: { l: 45, r: 10, t: 36, b: 40 },
     showlegend: false,
     hovermode: "closest",
-    hoverlabel: { bgcolor: css("--panel"), bordercolor: css("--line"), namelength: -1,
+    hoverlabel: { bgcolor: faded(css("--panel"), 0.88), bordercolor: css("--line"), namelength: -1,
                   font: { color: css("--text"), size: narrow.matches ? 11 : 12 } },
     xaxis: { ...lines, title: { text: x } },
     yaxis: { ...lines, ...y },
@@ -130,10 +130,10 @@ function curveTraces(runs, method, keep, xOf, column) {
     traces.push({ ...quiet, mode, x: pick("x", rest), y: pick("y", rest), line: { ...line, dash: "dot" } });
   // What answers to the pointer: all points once, not seen.
   const name = label(data.names[method]);
+  const square = `<span style="color:${colour(method)}">■</span>`;
   traces.push({ x: pick("x", points), y: pick("y", points), name, meta: method, mode: "markers",
-                marker: { color: colour(method), size: 1 },
-                text: points.map((point) => label(told(point, column))),
-                hovertemplate: `<b>${name}</b> %{text}<extra></extra>` });
+                marker: { opacity: 0, size: 1 }, text: points.map((point) => told(point, column)),
+                hovertemplate: `${square} <b>${name}</b> %{text}<extra></extra>` });
   return traces;
 }
 
@@ -190,13 +190,15 @@ function drawCurves() {
     const look = layout(task, title, share);
     look.hovermode = "x unified";
     look.xaxis.hoverformat = title === "epoch" ? "d" : title === "environment steps" ? ",.0f" : ".3~g";
+    // A negative thickness is Plotly's way to say: without a white edge.
+    Object.assign(look.xaxis, { spikecolor: css("--faint"), spikethickness: -2, spikedash: "dot" });
     look.xaxis.unifiedhovertitle = { text: `${title} %{x}` };
     if (title === "epoch" && Math.max(0, ...ends) <= 10) look.xaxis.dtick = 1;
     if (title === "epoch" && Math.min(...ends) < Math.max(...ends))
       look.shapes = [{ type: "line", x0: Math.min(...ends), x1: Math.min(...ends), yref: "paper",
-        y0: 0, y1: 1, layer: "below", line: { color: css("--faint"), width: 1, dash: "dash" },
-        label: { text: "compared here", textangle: 0, textposition: "end", xanchor: "right",
-                 yanchor: "top", font: { size: 10, color: css("--faint") } } }];
+        y0: 0, y1: 1, line: { color: css("--faint"), width: 1, dash: "dash" },
+        label: { text: "compared here", textangle: 0, textposition: "end", xanchor: "center",
+                 yanchor: "bottom", font: { size: 10, color: css("--faint") } } }];
     if (missing.length)
       look.annotations = [{ text: label("missing: " + missing.join(", ")), showarrow: false,
         xref: "paper", yref: "paper", x: 1, y: 0.02, xanchor: "right", font: { size: 11 } }];

@@ -30,8 +30,7 @@ function chooseExperiment() {
   draw();
 }
 
-document.title = `${data.title} - mrn report`;
-$("title").textContent = data.title;
+document.title = $("title").textContent = data.title;
 $("about").textContent = data.about;
 for (const problem of data.problems) make("p", problem, $("problems"));
 options($("experiment"), data.experiments.map((experiment) => experiment.name || "runs"));
