@@ -34,4 +34,7 @@ def wilson(successes: float, episodes: int, level: float = 0.95) -> Interval:
     total = episodes + z * z
     centre = (successes + z * z / 2) / total
     half = z / total * sqrt(successes * (episodes - successes) / episodes + z * z / 4)
-    return Interval(successes / episodes, max(centre - half, 0.0), min(centre + half, 1.0))
+    # Where none or all succeeded one end is exact, but for rounding.
+    low = 0.0 if successes == 0 else centre - half
+    high = 1.0 if successes == episodes else centre + half
+    return Interval(successes / episodes, low, high)

@@ -45,7 +45,10 @@ def write_report(root: Path, out: Path, refresh: int = 0, title: str = "") -> tu
     if all(run.problem for run in runs):
         raise UserError(f"nothing to report in {root}: {runs[0].path}: {runs[0].problem}")
     finished = all(run.finished for run in runs)
-    data = {"title": title or f"mrn report: {root.resolve().name}", "refresh": 0 if finished else refresh}
+    data = {
+        "title": title or f"mrn report: {root.resolve().name}",
+        "refresh": 0 if finished else refresh,
+    }
     page = _fill(data | _data(runs))
     try:
         out.mkdir(parents=True, exist_ok=True)
