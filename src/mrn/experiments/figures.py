@@ -102,14 +102,14 @@ def draw_curves(tasks: Tasks, names: list[str], methods: list[str]) -> "Figure":
         row[0].set_ylabel("success")
     handles = [pyplot().Line2D([], [], color=palette[m], label=shown[m]) for m in methods]
     place = {"loc": "outside lower center", "ncols": min(len(methods), int(size[0] / 1.5))}
-    figure.legend(handles=handles, frameon=False, **place)
     said = []
     if any(len(runs) > 1 for present in tasks.values() for runs in present.values()):
-        said.append("bands are 95 % bootstrap intervals of the mean over seeds")
+        said.append("bands: 95 % bootstrap interval of the mean over seeds")
     if any(line.get_gid() == SHARED for panel in panels.flat for line in panel.lines):
-        said.append("dashed: the last epoch that all methods have, at which they are compared")
-    if said:
-        figure.supxlabel("; ".join(said), fontsize=7)
+        said.append("dashed: the last epoch that all methods have, where they are compared")
+    figure.legend(
+        handles=handles, frameon=False, title="\n".join(said) or None, title_fontsize=7, **place
+    )
     return figure
 
 
