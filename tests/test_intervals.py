@@ -1,17 +1,31 @@
+from math import isnan
+
 import pytest
 import scipy.stats
 
 from mrn.intervals import wilson
 
 
-def test_wilson_by_hand():
-    # n = 200, all of them: low = 1 / (1 + 1.96^2 / 200).
-    assert wilson(200, 200) == (1.0, pytest.approx(1 / (1 + 1.959964**2 / 200)), 1.0)
-    assert wilson(0, 10) == (0.0, 0.0, pytest.approx(0.2775, abs=1e-4))
+def test_by_hand():
+    # z = 1.96: (200 + z^2/2) / (200 + z^2) -+ z/(200 + z^2) sqrt(z^2/4) = 0.9906 -+ 0.0094
+    all_of_200 = wilson(200, 200)
+    assert (all_of_200.value, all_of_200.high) == (1.0, 1.0)
+    assert all_of_200.low == pytest.approx(0.98115, abs=1e-5)
+    # z^2 / (10 + z^2)
+    none_of_10 = wilson(0, 10)
+    assert (none_of_10.value, none_of_10.low) == (0.0, 0.0)
+    assert none_of_10.high == pytest.approx(0.27753, abs=1e-5)
 
 
-@pytest.mark.parametrize(("successes", "trials"), [(1, 1), (3, 7), (50, 100), (199, 200)])
-def test_wilson_is_that_of_scipy(successes, trials):
-    value, low, high = wilson(successes, trials)
-    expected = scipy.stats.binomtest(successes, trials).proportion_ci(method="wilson")
-    assert (value, low, high) == pytest.approx((successes / trials, expected.low, expected.high))
+@pytest.mark.parametrize(("successes", "episodes"), [(0, 1), (3, 7), (97, 100), (50, 100)])
+@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
+def test_as_scipy_has_it(successes, episodes, level):
+    expected = scipy.stats.binomtest(successes, episodes).proportion_ci(level, method="wilson")
+    found = wilson(successes, episodes, level)
+    assert found[1:] == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+def test_of_no_episodes_nothing_is_known():
+    value, low, high = wilson(0, 0)
+    assert isnan(value)
+    assert (low, high) == (0, 1)

@@ -1,18 +1,26 @@
 """The report in a real browser."""
 
+import base64
 import csv
+import json
 import shutil
 from pathlib import Path
 from statistics import mean
 
+import numpy as np
 import pytest
 from playwright.sync_api import sync_playwright
 
 from mrn.experiments.report import write_report
+from mrn.experiments.stats import mean_band
+from mrn.training.metrics import COLUMNS
 from tests.experiments.helpers import write_run
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 NAMED = "<script>window.broken = 1<"  # the name of a folder has no slash
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNiAAAABgADNjd8qAAAAABJRU5ErkJggg=="
+)
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 QUIET += ["--disable-component-update", "--disable-sync", "--no-first-run"]
 
@@ -26,6 +34,8 @@ CURVES = {
     ("FetchPush", "mrn"): [[0.05, 0.5, 0.9], [0.0, 0.4, 0.91]],
 }
 
+FIVE = [[0.1, 0.2, 0.3], [0.3, 0.9, 0.1], [0.4, 0.1, 0.3], [0.8, 0.5, 0.9], [0.2, 0.1, 0.2]]
+
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
@@ -34,9 +44,21 @@ def runs(tmp_path_factory):
         for seed, success in enumerate(curves, start=1):
             write_run(root / "small", success, seed, task, critic=critic)
     write_run(root / "small", [0.0, 0.1], 1, "FetchPush", critic="bvn", epochs=3)  # goes on
+    for seed, success in enumerate(FIVE, start=1):
+        write_run(root / "level", success, seed)
+        write_run(root / "level", success[::-1], seed, critic="bvn")
     write_run(root / NAMED, [0.25, 0.75], 1)
     folder = root / "small/FetchReach/ddpg-mrn/seed-1"
     (folder / "policy.gif").write_bytes(b"GIF89a")
+    (folder / "inspect.png").write_bytes(PNG)
+    about = json.loads((folder / "config.json").read_text())
+    about["machine"] = {"cpu": "Z80 at 4 MHz", "cores": 1}
+    (folder / "config.json").write_text(json.dumps(about))
+    # A column of the learner's own, measured in two of three epochs.
+    file = folder / "metrics.csv"
+    head, *rows = file.read_text().splitlines()
+    own = [f"{row},{value}" for row, value in zip(rows, ("", "2.5", "-1e-3"), strict=True)]
+    file.write_text("\n".join([f"{head},my_loss", *own]) + "\n")
     return root
 
 
@@ -79,20 +101,36 @@ def test_the_numbers_in_the_table_are_those_of_the_csvs(open_page, runs):
     page = open_page()
     for (task, critic), curves in CURVES.items():
         finals = []
+        shared = 3 if task == "FetchReach" else 2  # bvn has but two epochs on FetchPush
         for seed in range(1, len(curves) + 1):
             file = runs / "small" / task / f"ddpg-{critic}" / f"seed-{seed}" / "metrics.csv"
             with open(file, newline="") as text:
-                finals.append(float(list(csv.DictReader(text))[-1]["success"]))
+                finals.append(float(list(csv.DictReader(text))[shared - 1]["success"]))
         cell = page.locator(f'td[data-task="{task}"][data-method="ddpg-{critic}"]')
         assert cell.inner_text().split("\n")[0].removeprefix("★ ") == f"{100 * mean(finals):.1f} %"
     best = page.locator("#overview td.best")
-    assert best.count() == 1  # on FetchPush nothing else is finished
+    assert best.count() == 1  # on FetchPush the other has one seed
     assert best.get_attribute("data-method") == "ddpg-mrn"
     unfinished = page.locator('td[data-task="FetchPush"][data-method="ddpg-bvn"]')
-    assert "after epoch 2 of 3" in unfinished.inner_text()
+    # 10 of 100 episodes, by Wilson
+    assert unfinished.inner_text().split("\n") == [
+        "10.0 %", "one seed: 5.5 to 17.4*", "after epoch 2 of 3",
+    ]  # fmt: skip
+    assert "Wilson interval" in page.locator("#table-note").inner_text()
     page.select_option("#measure", "half")
     cell = page.locator('td[data-task="FetchReach"][data-method="ddpg-mrn"]')
-    assert cell.inner_text().split("\n")[0] == "2,000"  # epoch 2 of 1000 episodes
+    assert cell.inner_text().split("\n")[0].endswith("2,000")  # epoch 2 of 1000 episodes
+    assert unfinished.inner_text().split("\n")[0] == "not yet"
+    # Without the one that is behind, all epochs of the others count.
+    page.select_option("#measure", "success")
+    page.uncheck("#methods input[value=ddpg-bvn]")
+    alone = page.locator('td[data-task="FetchPush"][data-method="ddpg-mrn"]')
+    assert alone.inner_text().split("\n") == ["90.5 %", "90.0 to 91.0"]
+
+
+def test_those_that_are_level_share_the_mark(open_page):
+    page = open_page(fragment="experiment=level&measure=area")
+    assert page.locator("#overview td.best").count() == 2
 
 
 def test_curves_are_drawn_and_the_selectors_work(open_page):
@@ -105,8 +143,10 @@ def test_curves_are_drawn_and_the_selectors_work(open_page):
     assert page.evaluate(f"{heard}.x") == [1, 2, 3]
     page.select_option("#x", "steps")
     assert page.evaluate(f"{heard}.x") == [50000, 100000, 150000]
-    page.select_option("#x", "hours")
-    assert page.evaluate(f"{heard}.x") == pytest.approx([3 / 3600, 6 / 3600, 9 / 3600])
+    page.select_option("#x", "time")
+    assert page.evaluate(f"{heard}.x") == [3, 6, 9]  # a few seconds are not shown as hours
+    assert page.evaluate("axis({runs: [{seconds: [600]}]})[0]") == "minutes"
+    assert page.evaluate("axis({runs: [{seconds: [7200]}]})[1]({seconds: [1800]})") == [0.5]
     # bvn, which is drawn last, smoothed: 0.5 of the value before and 0.5 of this one.
     page.evaluate("smoothing.value = 0.5; smoothing.dispatchEvent(new Event('change'))")
     first, second = mean([0.0, 0.1, 0.0]), mean([0.2, 0.3, 0.1])
@@ -120,10 +160,76 @@ def test_curves_are_drawn_and_the_selectors_work(open_page):
     assert lines(page, "FetchReach") == 2
 
 
+def test_every_metric_can_be_drawn(open_page):
+    page = open_page(fragment="experiment=small&task=FetchReach")
+    names = page.locator("#y option").evaluate_all("options => options.map(o => o.value)")
+    counters = ("epoch", "env_steps", "updates")
+    others = [n for n in COLUMNS if n != "success" and n not in counters]
+    assert names == ["success", *others, "my_loss"]
+    page.select_option("#y", "my_loss")
+    (drawn,) = page.evaluate(
+        f"{PLOT}.data.filter(trace => trace.hovertemplate).map(t => [t.x, t.y])"
+    )
+    assert drawn == [[2, 3], [2.5, -0.001]]
+    page.reload()
+    assert page.input_value("#y") == "my_loss"
+
+
+PLOT = "document.querySelector('#curves .plot')"
+
+
+def test_bands_are_the_intervals_of_the_tables(open_page):
+    page = open_page(fragment="experiment=level")
+    band = page.evaluate(f"{PLOT}.data[0].y")
+    low, high = mean_band(np.array(FIVE))
+    found = np.array([band[:3], band[3:][::-1]])
+    # Another 1000 draws: by chance some hundredths of the width off.
+    np.testing.assert_allclose(found, [high, low], atol=0.05)
+    assert found.min() >= 0
+    assert found.max() <= 1
+    # Of three seeds the ends are the lowest and the highest, whatever the draws.
+    page = open_page(fragment="experiment=small")
+    band = page.evaluate(f"{PLOT}.data[0].y")
+    assert band == pytest.approx([0.3, 0.9, 1.0, 0.97, 0.7, 0.1])
+
+
+def test_the_pointer_is_told_of_all_curves_and_marks_the_nearest(open_page):
+    page = open_page(fragment="experiment=small&task=FetchReach")
+    area = page.locator("#curves .nsewdrag").bounding_box()
+    middle = area["x"] + area["width"] / 2
+    for share, method in ((0.22, "ddpg-mrn"), (0.78, "ddpg-bvn")):  # 80 % and 20 % in epoch 2
+        page.mouse.move(middle, area["y"] + share * area["height"])
+        page.wait_for_function(f"{PLOT}.highlighted === '{method}'")
+        faded = page.evaluate(f"{PLOT}.data.filter(t => t.opacity < 1).map(t => t.meta)")
+        assert set(faded) == {"ddpg-mrn", "ddpg-bvn"} - {method}
+    said = page.locator("#curves .hoverlayer").inner_text()
+    for line in ("epoch 2", "mrn 80.0 % [70.0 to 90.0], n = 3", "bvn 20.0 % [10.0 to 30.0], n = 3"):
+        assert line in said
+    page.mouse.move(5, 5)
+    page.wait_for_function(f"{PLOT}.highlighted === null")
+
+
+def test_a_command_can_be_copied_and_a_csv_downloaded(open_page, runs):
+    page = open_page(fragment="experiment=small&task=FetchReach")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator("#runs details summary", has_text="ddpg-mrn/1").last.click()
+    box = page.locator("#runs details details[open]")
+    box.get_by_text("copy command").click()
+    box.get_by_text("copied").wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == "mrn train FetchReach --seed=1 --epochs=3"
+    with page.expect_download() as waiting:
+        box.get_by_text("download CSV").click()
+    kept = runs / "small/FetchReach/ddpg-mrn/seed-1/metrics.csv"
+    assert Path(waiting.value.path()).read_bytes() == kept.read_bytes()
+    assert waiting.value.suggested_filename == "small_FetchReach_ddpg-mrn_1.csv"
+    assert "Z80 at 4 MHz" in box.inner_text()
+
+
 def test_a_name_with_markup_is_shown_as_text(open_page):
     page = open_page(fragment="")
     shown = page.locator("#experiment option").all_inner_texts()
-    assert shown == [NAMED, "small"]
+    assert shown == [NAMED, "level", "small"]
     page.locator("#runs summary").nth(1).click()
     assert NAMED in page.locator("#runs").inner_text()
     assert "mrn train FetchPush --seed=1 --epochs=2" in page.locator("#runs pre").inner_text()
@@ -139,12 +245,22 @@ def test_it_fits_a_phone_and_a_wide_screen(open_page, width, scheme):
     back = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert back == ("rgb(20, 24, 31)" if scheme == "dark" else "rgb(255, 255, 255)")
     boxes = [box.bounding_box() for box in page.locator("#curves .plot").all()]
+    scroll = page.locator(".scroll").first
+    wider = scroll.evaluate("box => box.scrollWidth > box.clientWidth")
+    shade = scroll.evaluate("box => getComputedStyle(box).backgroundAttachment")
+    assert shade == "local, scroll"  # the cover moves with the table, the shadow stays at the edge
+    assert wider == (width == 400)
     aside = boxes[1]["x"] >= boxes[0]["x"] + boxes[0]["width"]
     assert aside == (width == 1600)
 
 
 def test_it_is_one_file_of_moderate_size_with_its_videos(open_page, tmp_path):
     page = open_page()
-    assert page.locator("#video-list img").get_attribute("src") == "data:image/gif;base64,R0lGODlh"
+    pictures = page.locator("#picture-list img")
+    sources = [picture.get_attribute("src") for picture in pictures.all()]
+    assert sources[1] == "data:image/gif;base64,R0lGODlh"
+    assert sources[0].startswith("data:image/png;base64,iVBOR")
+    assert page.title() == page.locator("h1").inner_text()
+    assert page.title().startswith("mrn report: runs")
     assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
     assert Path(tmp_path / "index.html").stat().st_size < 8e6

@@ -12,7 +12,8 @@ from mrn.errors import UserError
 from mrn.experiments.figures import draw_all
 from mrn.experiments.report import write_report
 from mrn.experiments.runs import find_runs, group
-from mrn.experiments.summary import markdown, summarise
+from mrn.experiments.summary import summarise
+from mrn.experiments.wording import markdown
 from tests.experiments.helpers import write_run
 from tests.reliability.helpers import MRN
 
@@ -21,7 +22,8 @@ from tests.reliability.helpers import MRN
 def runs(tmp_path):
     for seed, success in enumerate([[0.2, 0.4, 0.8], [0.4, 0.6, 1.0]], start=1):
         write_run(tmp_path / "runs/mine", success, seed, "FetchPush")
-    write_run(tmp_path / "runs/mine", [0.1, 0.1, 0.3], 1, "FetchPush", critic="bvn")
+    for seed in (1, 2):
+        write_run(tmp_path / "runs/mine", [0.1, 0.1, 0.3], seed, "FetchPush", critic="bvn")
     write_run(tmp_path / "runs/mine", [0.5, 0.5, 0.5], 1, "FetchReach", critic="bvn")
     return tmp_path / "runs"
 
@@ -52,13 +54,29 @@ def test_figures_by_hand(runs):
     assert summary.aggregates[1].improvement.value == 1.0
 
 
-def test_an_unfinished_method_is_compared_with_none(runs):
+def test_an_unfinished_method_has_no_part_in_the_aggregates(runs):
     write_run(runs / "mine", [0.9], 3, "FetchPush", critic="pqe", epochs=3)
     by_place, summary = rows(runs)
     row = by_place["FetchPush", "ddpg-pqe"]
     assert (row.epochs, row.planned, row.best) == (1, 3, False)
     assert summary.tasks == ()
     assert "| 1 of 3 |" in markdown(summary)
+    assert "compared over the first epoch, which all methods have (mrn 3, bvn 3, pqe 1 of 3)" in (
+        markdown(summary)
+    )
+
+
+def test_the_panel_of_the_probability_says_in_what(runs):
+    from mrn.experiments.figures import draw_aggregate
+
+    panels = draw_aggregate(rows(runs)[1]).axes
+    assert panels[-1].get_title() == "P(mrn is better in\nmean over epochs)"
+    for critic in ("mrn", "bvn"):
+        (runs / f"mine/FetchPush/ddpg-{critic}/seed-2/config.json").unlink()
+    panels = draw_aggregate(rows(runs)[1]).axes  # of one seed each
+    assert [panel.get_title() for panel in panels] == [
+        "final success (IQM)", "mean over epochs (IQM)",
+    ]  # fmt: skip
 
 
 def test_figures_and_their_curves_draw_the_same_again(runs, tmp_path):
@@ -100,7 +118,18 @@ def test_settings_that_differ_between_seeds_are_named(runs, tmp_path):
     write_run(runs / "mine", [0.1, 0.2, 0.3], 3, "FetchPush", batch_size=32)
     page, finished = write_report(runs, tmp_path / "report")
     assert finished
-    assert "mine/FetchPush/ddpg-mrn: its runs differ in batch_size" in page.read_text()
+    assert data_of(page)["problems"] == ["mine: FetchPush, mrn: its runs differ in batch_size"]
+
+
+def data_of(page):
+    return json.loads(re.search(r'id="data">(.*?)</script>', page.read_text(), re.S)[1])
+
+
+def test_the_title_is_the_folders_or_ones_own(runs, tmp_path):
+    page, _ = write_report(runs, tmp_path / "report")
+    assert data_of(page)["title"] == "mrn report: runs"
+    page, _ = write_report(runs, tmp_path / "report", title="Push </script> & pull")
+    assert data_of(page)["title"] == "Push </script> & pull"
 
 
 def mrn(*arguments):
@@ -138,8 +167,7 @@ def test_a_damaged_run_is_reported_beside_the_others(runs, tmp_path):
     file.write_text(file.read_text()[:-1])
     page, finished = write_report(runs, tmp_path / "report")
     assert not finished
-    data = re.search(r'id="data">(.*?)</script>', page.read_text(), re.S)[1]
-    assert "its last line is cut off" in json.loads(data)["problems"][0]
+    assert "its last line is cut off" in data_of(page)["problems"][0]
 
 
 def test_watching_follows_a_run_until_it_is_finished(tmp_path):
@@ -154,4 +182,4 @@ def test_watching_follows_a_run_until_it_is_finished(tmp_path):
     (folder / "metrics.csv").write_text(lines + lines.splitlines()[1].replace("1,", "2,", 1) + "\n")
     assert watching.wait(timeout=30) == 0
     assert '"refresh": 0' in page.read_text()
-    assert "1 runs, 1 finished" in page.read_text()
+    assert "1 run, 1 finished" in page.read_text()

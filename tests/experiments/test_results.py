@@ -6,7 +6,8 @@ import pytest
 
 from mrn.experiments.runs import find_runs, group
 from mrn.experiments.suites import find_suite
-from mrn.experiments.summary import markdown, summarise
+from mrn.experiments.summary import summarise
+from mrn.experiments.wording import markdown
 
 RESULTS = Path(__file__).parents[2] / "results"
 SUITES = sorted((RESULTS / "suites").glob("*.toml"))

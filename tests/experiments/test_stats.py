@@ -106,8 +106,22 @@ def test_interquartile_mean_intervals_cover_too():
     assert 270 <= covered <= 297
 
 
-def test_one_run_has_no_interval():
-    value, low, high = stats.aggregate_iqm([np.array([0.4]), np.array([0.6])], RNG)
-    assert value == 0.5
+@pytest.mark.parametrize("more", [[0.6], [0.6, 0.6, 0.6]])
+def test_one_run_has_no_interval(more):
+    # Nor has a mean in which one task has a single run: how much that varies is not known.
+    value, low, high = stats.aggregate_mean([np.array([0.4]), np.array(more)], RNG)
+    assert value == pytest.approx(0.5)
     assert np.isnan(low)
     assert np.isnan(high)
+
+
+def test_a_band_is_the_interval_of_the_mean_of_what_is_there():
+    values = np.array([[0.0, 0.3, 0.5], [1.0, 0.3, np.nan], [0.5, np.nan, np.nan]])
+    low, high = stats.mean_band(values)
+    # Of three, all draws are the lowest in one of 27 samples, more than 2.5 %.
+    np.testing.assert_allclose(low, [0.0, 0.3, np.nan])
+    np.testing.assert_allclose(high, [1.0, 0.3, np.nan])
+    many = RNG.beta(0.3, 0.3, size=(40, 2))
+    low, high = stats.mean_band(many)
+    error = many.std(axis=0) / np.sqrt(40)
+    np.testing.assert_allclose(high - low, 2 * 1.96 * error, rtol=0.1)

@@ -1,8 +1,7 @@
 """The paper's figures, drawn from runs: learning curves per task, and the aggregates."""
 
-import csv
-import io
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +9,14 @@ import numpy as np
 
 from mrn.errors import UserError
 from mrn.experiments.runs import Array, Run, curves, find_runs, group
-from mrn.experiments.stats import Interval, mean_and_std
+from mrn.experiments.stats import mean_and_std, mean_band
 from mrn.experiments.suites import ABLATIONS, SUITES
-from mrn.experiments.summary import REFERENCE, THRESHOLDS, Summary, markdown, short_names, summarise
+from mrn.experiments.summary import REFERENCE, Summary, short_names, summarise
+from mrn.experiments.wording import as_csv, markdown
 from mrn.files import write_atomically
-from mrn.naming import Method
+from mrn.intervals import Interval
+from mrn.naming import Method, safe_name
 from mrn.plotting import colours, in_order, pyplot, save
-from mrn.training.layout import METRICS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Tasks = dict[str, dict[str, list[Run]]]
 COLUMNS = 4
+SHARED = "shared"
+"""Name of the line at the last epoch that all methods have."""
 
 
 def draw_all(root: Path, out: Path) -> list[Path]:
@@ -31,7 +33,14 @@ def draw_all(root: Path, out: Path) -> list[Path]:
 
     For each experiment (a suite's folder): `curves`, `aggregate`, and `ablation` where there are
     ablations of MRN, as PDF and PNG; `table.md` and `table.csv`; and the metrics of each run as
-    TASK/AGENT-CRITIC/seed-SEED.csv, from which all of it can be drawn again.
+    TASK/AGENT-CRITIC/seed-SEED.csv, from which all of it can be drawn again, with its settings in
+    seed-SEED.json beside it where they are known.
+
+    Returns:
+        What was written, the settings aside.
+
+    Warns:
+        UserWarning: Runs that are compared were not trained alike; the table says so too.
 
     Raises:
         UserError: There are no runs, or none with a finished epoch.
@@ -45,6 +54,8 @@ def draw_all(root: Path, out: Path) -> list[Path]:
         folder = out / experiment
         folder.mkdir(parents=True, exist_ok=True)
         summary = summarise(tasks)
+        for told in summary.warnings:
+            warnings.warn(f"{experiment or root}: {told}", stacklevel=2)
         planned = _planned(experiment, tasks)
         pictures = {"curves": draw_curves(tasks, *planned)}
         if summary.aggregates:
@@ -57,7 +68,7 @@ def draw_all(root: Path, out: Path) -> list[Path]:
         for name, picture in pictures.items():
             written += save(picture, folder / name)
         write_atomically(folder / "table.md", markdown(summary).encode())
-        write_atomically(folder / "table.csv", _as_csv(summary).encode())
+        write_atomically(folder / "table.csv", as_csv(summary).encode())
         written += [folder / "table.md", folder / "table.csv"]
         seeds = (runs for methods in tasks.values() for runs in methods.values())
         written += [_copy_metrics(run, folder) for runs in seeds for run in runs]
@@ -65,7 +76,7 @@ def draw_all(root: Path, out: Path) -> list[Path]:
 
 
 def draw_curves(tasks: Tasks, names: list[str], methods: list[str]) -> "Figure":
-    """Success over epochs, a panel per task: mean and standard deviation over seeds.
+    """Success over epochs, a panel per task: mean over seeds and its 95 % bootstrap interval.
 
     Args:
         tasks: The runs there are.
@@ -85,12 +96,20 @@ def draw_curves(tasks: Tasks, names: list[str], methods: list[str]) -> "Figure":
         for method in methods:
             if method in present:
                 _draw_method(panel, curves(present[method]), palette[method])
+        _mark_shared(panel, [run.epochs for runs in present.values() for run in runs])
         _label(panel, task, present, [shown[m] for m in methods if m not in present])
     for row in panels:
         row[0].set_ylabel("success")
     handles = [pyplot().Line2D([], [], color=palette[m], label=shown[m]) for m in methods]
     place = {"loc": "outside lower center", "ncols": min(len(methods), int(size[0] / 1.5))}
-    figure.legend(handles=handles, frameon=False, **place)
+    said = []
+    if any(len(runs) > 1 for present in tasks.values() for runs in present.values()):
+        said.append("bands: 95 % bootstrap interval of the mean over seeds")
+    if any(line.get_gid() == SHARED for panel in panels.flat for line in panel.lines):
+        said.append("dashed: the last epoch that all methods have, where they are compared")
+    figure.legend(
+        handles=handles, frameon=False, title="\n".join(said) or None, title_fontsize=7, **place
+    )
     return figure
 
 
@@ -103,9 +122,12 @@ def draw_aggregate(summary: Summary) -> "Figure":
     parts: list[tuple[str, list[Interval | None]]] = [
         ("final success (IQM)", [a.success for a in summary.aggregates]),
         ("mean over epochs (IQM)", [a.area for a in summary.aggregates]),
-        (f"P({reference} is better)", [a.improvement for a in summary.aggregates]),
     ]
-    size = (9.0, 0.35 * len(methods) + 1.3)
+    # Of one seed each nobody knows which is better.
+    if any(a.improvement for a in summary.aggregates):
+        better = [a.improvement for a in summary.aggregates]
+        parts.append((f"P({reference} is better in\nmean over epochs)", better))
+    size = (3.0 * len(parts), 0.35 * len(methods) + 1.3)
     figure = pyplot().figure(figsize=size, layout="constrained")
     panels = figure.subplots(1, len(parts), sharey=True)
     for panel, (title, values) in zip(panels, parts, strict=True):
@@ -120,14 +142,17 @@ def draw_aggregate(summary: Summary) -> "Figure":
         panel.set_yticks(range(len(methods)), [shown[method] for method in methods])
         panel.invert_yaxis() if panel is panels[0] else None
         panel.grid(axis="x", alpha=0.3)
-    panels[-1].axvline(0.5, color="gray", linewidth=0.8, linestyle="--")
-    figure.supxlabel(f"{across}; bars are 95 % stratified bootstrap intervals", fontsize=8)
+    if len(parts) > 2:
+        panels[-1].axvline(0.5, color="gray", linewidth=0.8, linestyle="--")
+    known = any(not np.isnan(a.success.low) for a in summary.aggregates)
+    bars = "bars are 95 % stratified bootstrap intervals" if known else "one seed: no intervals"
+    figure.supxlabel(f"{across}; {bars}", fontsize=8)
     return figure
 
 
 def _draw_method(panel: "Axes", table: Array, colour: str) -> None:
-    """Mean and standard deviation; dotted where not all seeds are there yet: (seeds, epochs)."""
-    mean, std = mean_and_std(table)
+    """Mean and its interval; dotted where not all seeds are there yet: (seeds, epochs)."""
+    mean, _ = mean_and_std(table)
     epochs = np.arange(1, len(mean) + 1)
     whole = int((~np.isnan(table)).all(axis=0).sum())
     marker = "o" if len(mean) < 3 else None  # a line of one point cannot be seen
@@ -136,7 +161,14 @@ def _draw_method(panel: "Axes", table: Array, colour: str) -> None:
     rest = slice(max(whole - 1, 0), None)
     if whole < len(mean):
         panel.plot(epochs[rest], mean[rest], linestyle=":", **style)
-    panel.fill_between(epochs, mean - std, mean + std, color=colour, alpha=0.2, linewidth=0)
+    panel.fill_between(epochs, *mean_band(table), color=colour, alpha=0.2, linewidth=0)
+
+
+def _mark_shared(panel: "Axes", epochs: list[int]) -> None:
+    """A line at the last epoch that all have, where some have more."""
+    if epochs and min(epochs) < max(epochs):
+        style: dict[str, Any] = {"color": "gray", "linewidth": 0.8, "linestyle": "--"}
+        panel.axvline(min(epochs), gid=SHARED, zorder=0, **style)
 
 
 def _label(panel: "Axes", task: str, present: dict[str, list[Run]], missing: list[str]) -> None:
@@ -179,25 +211,11 @@ def _ablations(tasks: Tasks) -> Tasks:
     return chosen if _methods(chosen) - {REFERENCE} else {}
 
 
-def _as_csv(summary: Summary) -> str:
-    """One line per task and method; every figure of `table.md`, unrounded."""
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(
-        ["task", "method", "seeds", "epochs", "planned", "success", "success_low", "success_high"]
-        + ["success_std", "area", "area_low", "area_high"]
-        + [f"episodes_to_{threshold:.0%}".rstrip("%") for threshold in THRESHOLDS]
-    )
-    for row in summary.rows:
-        place = [row.task, row.method, len(row.seeds), row.epochs, row.planned]
-        writer.writerow([*place, *row.success, row.std, *row.area, *row.episodes_to])
-    return table.getvalue()
-
-
 def _copy_metrics(run: Run, folder: Path) -> Path:
-    source = run.path / METRICS if run.path.is_dir() else run.path
-    target = folder / run.task / run.method / f"seed-{run.seed}.csv"
+    target = folder / safe_name(run.task) / run.method / f"seed-{run.seed}.csv"
     target.parent.mkdir(parents=True, exist_ok=True)
-    if not target.exists() or not os.path.samefile(source, target):
-        write_atomically(target, source.read_bytes())
+    pairs = ((run.metrics_file, target), (run.settings_file, target.with_suffix(".json")))
+    for source, copy in pairs:
+        if source.exists() and not (copy.exists() and os.path.samefile(source, copy)):
+            write_atomically(copy, source.read_bytes())
     return target

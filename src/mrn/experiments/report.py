@@ -1,4 +1,4 @@
-"""Runs as one self-contained page: curves, tables, aggregates, settings, commands, videos."""
+"""Runs as one self-contained page: curves, tables, aggregates, settings, commands, pictures."""
 
 import base64
 import json
@@ -12,22 +12,28 @@ from typing import Any
 
 from mrn.config import flatten
 from mrn.errors import UserError
-from mrn.experiments.runs import Run, differing_settings, find_runs, group
-from mrn.experiments.summary import Row, short_names, summarise
+from mrn.experiments.runs import Run, find_runs, group
+from mrn.experiments.summary import Row, rows_of_choices, short_names, summarise
+from mrn.experiments.wording import show_cost
 from mrn.extras import import_extra
-from mrn.files import write_atomically
+from mrn.files import read_bounded, write_atomically
 from mrn.plotting import colours, in_order
 
 VIDEOS = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
+PICTURES = {"inspect.png": "image/png"}
+"""What `mrn inspect` draws into a run's folder."""
+SCRIPTS = ("basics.js", "curves.js", "overview.js", "runs.js", "report.js")
+"""In the order in which the page reads them."""
 
 
-def write_report(root: Path, out: Path, refresh: int = 0) -> tuple[Path, bool]:
+def write_report(root: Path, out: Path, refresh: int = 0, title: str = "") -> tuple[Path, bool]:
     """Write OUT/index.html about all runs below a folder.
 
     Args:
         root: A folder of runs.
         out: The folder of the page, made if it is not there.
         refresh: Seconds after which an open page loads itself again; 0 for never.
+        title: Of the page; by default made from the name of the folder of runs.
 
     Returns:
         The page, and whether all runs are finished.
@@ -38,8 +44,12 @@ def write_report(root: Path, out: Path, refresh: int = 0) -> tuple[Path, bool]:
     runs = find_runs(root)
     if all(run.problem for run in runs):
         raise UserError(f"nothing to report in {root}: {runs[0].path}: {runs[0].problem}")
-    finished = all(run.epochs >= run.planned and not run.problem for run in runs)
-    page = _fill(_data(runs, 0 if finished else refresh))
+    finished = all(run.finished for run in runs)
+    data = {
+        "title": title or f"mrn report: {root.resolve().name}",
+        "refresh": 0 if finished else refresh,
+    }
+    page = _fill(data | _data(runs))
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -56,7 +66,7 @@ def _fill(data: dict[str, Any]) -> str:
     parts = {
         "CSS": (folder / "report.css").read_text(),
         "PLOTLY": plotly.get_plotlyjs(),
-        "JS": (folder / "report.js").read_text(),
+        "JS": "\n".join((folder / name).read_text() for name in SCRIPTS),
         "DATA": text,
     }
     for name, part in parts.items():
@@ -65,20 +75,15 @@ def _fill(data: dict[str, Any]) -> str:
     return page
 
 
-def _data(runs: list[Run], refresh: int) -> dict[str, Any]:
-    groups = group(runs)
+def _data(runs: list[Run]) -> dict[str, Any]:
     methods = in_order({run.method for run in runs if not run.problem})
     problems = [f"{run.path}: {run.problem}" for run in runs if run.problem]
     experiments = []
-    for name, tasks in groups.items():
+    for name, tasks in group(runs).items():
         summary = summarise(tasks)
-        here = [run for run in runs if run.experiment == name]
-        found = list(dict.fromkeys(row.method for row in summary.rows))
-        for task, by_method in tasks.items():
-            for method, seeds in by_method.items():
-                if differing := differing_settings(seeds):
-                    place = "/".join(filter(None, (name, task, method)))
-                    problems.append(f"{place}: its runs differ in {', '.join(differing)}")
+        found = {row.method for row in summary.rows}
+        problems += [f"{name}: {told}" if name else told for told in summary.warnings]
+        rows = [row for place in tasks.items() for row in rows_of_choices(*place)]
         experiments.append(
             {
                 "name": name,
@@ -86,66 +91,79 @@ def _data(runs: list[Run], refresh: int) -> dict[str, Any]:
                 "methods": [method for method in methods if method in found],
                 "reference": summary.reference,
                 "shared": summary.tasks,
-                "rows": [_row(row) for row in summary.rows],
+                "rows": [_row(row) for row in rows],
                 "aggregates": [_plain(vars(each)) for each in summary.aggregates],
-                "runs": [_run(run) for run in here],
+                "runs": [_run(run) for run in runs if run.experiment == name],
             }
         )
-    done = sum(run.epochs >= run.planned and not run.problem for run in runs)
-    about = f"{len(runs)} runs, {done} finished; written {time.strftime('%Y-%m-%d %H:%M:%S')}"
     return {
-        "about": about,
+        "about": _about(runs),
         "problems": problems,
-        "refresh": refresh,
         "names": short_names(methods),
         "colours": colours(methods),
         "experiments": experiments,
     }
 
 
+def _about(runs: list[Run]) -> str:
+    count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
+    done = sum(run.finished for run in runs)
+    text = f"{count}, {done} finished; written {time.strftime('%Y-%m-%d %H:%M:%S')}"
+    machines = {tuple(run.about.machine.items()) for run in runs if run.about and run.about.machine}
+    if len(machines) == 1:
+        text += "; trained on " + ", ".join(f"{name} {value}" for name, value in machines.pop())
+    return text
+
+
 def _row(row: Row) -> dict[str, Any]:
-    costs = [[c, n] for c, n in zip(row.episodes_to, row.reached, strict=True)]
-    figures = {
+    figures: dict[str, Any] = {
         "task": row.task,
         "method": row.method,
         "seeds": len(row.seeds),
         "epochs": row.epochs,
+        "own": row.own,
         "planned": row.planned,
-        "complete": row.epochs >= row.planned,
         "success": row.success,
+        "counted": row.counted,
         "area": row.area,
-        "half": costs[0],
-        "ninety": costs[1],
     }
+    for index, name in enumerate(("half", "ninety")):
+        figures[name] = {
+            "text": show_cost(row, index),
+            "reached": row.reached[index],
+            "episodes": row.episodes_to[index],
+            "epochs": row.epochs_to[index],
+        }
     return {name: _plain(value) for name, value in figures.items()}
 
 
 def _run(run: Run) -> dict[str, Any]:
-    columns = run.columns
-    settings = {} if run.config is None else flatten(run.config.to_dict())
-    command = "" if run.config is None else f"mrn train {shlex.join(run.config.arguments())}"
-    return {
+    about: dict[str, Any] = {"command": "", "settings": {}, "versions": {}, "machine": {}}
+    if run.about is not None:
+        config = run.about.config
+        about["command"] = f"mrn train {shlex.join(config.arguments())}"
+        about["settings"] = flatten(config.to_dict())
+        about |= {"versions": run.about.versions, "machine": run.about.machine}
+    return about | {
         "name": run.name,
         "task": run.task,
         "method": run.method,
         "planned": run.planned,
         "problem": run.problem,
-        "success": _plain(run.success.tolist()),
-        "steps": _plain(columns["env_steps"].tolist()) if columns else [],
-        "seconds": _plain(run.seconds.tolist()) if columns else [],
-        "command": command,
-        "settings": settings,
-        "versions": dict(run.versions),
-        "videos": list(_videos(run.path)),
+        # As it was written: the page draws from it, and hands it out.
+        "csv": "" if run.problem else read_bounded(run.metrics_file).decode(errors="replace"),
+        "seconds": [] if run.problem else _plain(run.seconds.round(3).tolist()),
+        "pictures": list(_pictures(run.path)),
     }
 
 
-def _videos(folder: Path) -> Iterable[dict[str, str]]:
-    """Videos in a run's folder, as part of the page."""
+def _pictures(folder: Path) -> Iterable[dict[str, str]]:
+    """Videos in a run's folder, and the picture of a look inside it, as part of the page."""
     for file in sorted(folder.glob("*")) if folder.is_dir() else []:
-        if file.suffix in VIDEOS:
+        kind = VIDEOS.get(file.suffix) or PICTURES.get(file.name)
+        if kind:
             content = base64.b64encode(file.read_bytes()).decode()
-            yield {"name": file.name, "source": f"data:{VIDEOS[file.suffix]};base64,{content}"}
+            yield {"name": file.name, "source": f"data:{kind};base64,{content}"}
 
 
 def _plain(value: Any) -> Any:

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mrn.config import Config, flatten
+from mrn.config import Config
 from mrn.envs import TASKS
 from mrn.errors import UserError
+from mrn.naming import safe_name
 from mrn.plotting import in_order
 from mrn.training.layout import CONFIG, METRICS
 from mrn.training.metrics import read_metrics
-from mrn.training.rundir import CHANGEABLE, read_about
+from mrn.training.rundir import About, read_about, read_about_file
 
 Array = NDArray[np.float64]
 
@@ -33,11 +34,25 @@ class Run:
     seed: int
     columns: dict[str, Array]
     """Of metrics.csv; NaN where nothing was measured."""
-    config: Config | None = None
-    """Unknown for a CSV alone."""
-    versions: tuple[tuple[str, str], ...] = ()
+    about: About | None = None
+    """Its settings; unknown for a CSV alone."""
     problem: str = ""
     """Why it has no metrics."""
+
+    @property
+    def config(self) -> Config | None:
+        """Its settings, as far as they are known."""
+        return None if self.about is None else self.about.config
+
+    @property
+    def metrics_file(self) -> Path:
+        """Where its metrics are."""
+        return self.path / METRICS if self.path.is_dir() else self.path
+
+    @property
+    def settings_file(self) -> Path:
+        """Where its settings are, if they were kept."""
+        return self.path / CONFIG if self.path.is_dir() else self.path.with_suffix(".json")
 
     @property
     def name(self) -> str:
@@ -51,8 +66,16 @@ class Run:
 
     @property
     def planned(self) -> int:
-        """Epochs that the run was started for, as far as is known."""
+        """Epochs that the run was started for, as far as is known; fewer if it could stop early."""
+        stop_at = self.config and self.config.stop_at
+        if stop_at is not None and (self.success >= stop_at).any():
+            return self.epochs
         return (self.config and self.config.epochs) or self.epochs
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has got as far as it was to."""
+        return not self.problem and self.epochs >= self.planned
 
     @property
     def success(self) -> Array:
@@ -79,10 +102,12 @@ class Run:
 def find_runs(root: Path) -> list[Run]:
     """All runs below a folder: run folders, and CSVs named TASK/AGENT-CRITIC/seed-SEED.csv.
 
-    A damaged one is there with its `problem` and without metrics.
+    A CSV may have its run's settings beside it, as seed-SEED.json. One that is beside its own run's
+    folder, where `mrn figures RUNS -o RUNS` puts it, is that run and not another. A damaged run is
+    there with its `problem` and without metrics.
 
     Raises:
-        UserError: There is no such folder, or no run in it.
+        UserError: There is no such folder, or no run in it, or two of the same name.
     """
     if not root.is_dir():
         raise UserError(f"there is no folder {root}")
@@ -97,51 +122,67 @@ def find_runs(root: Path) -> list[Run]:
             _read_csv(path / name, root)
             for name in sorted(files)
             if name.startswith("seed-") and name.endswith(".csv")
+            if not (path / name.removesuffix(".csv") / CONFIG).exists()
         ]
     if not runs:
         raise UserError(
             f"no runs in {root}: neither a folder with a {CONFIG}, as mrn train makes, nor a "
             "TASK/AGENT-CRITIC/seed-SEED.csv"
         )
+    _refuse_twins(runs)
     return runs
+
+
+def _refuse_twins(runs: list[Run]) -> None:
+    """A seed that is there twice would count twice."""
+    first: dict[tuple[str, str, str, int], Run] = {}
+    for run in runs:
+        other = first.setdefault((run.experiment, run.task, run.method, run.seed), run)
+        if other is not run and run.method:  # without settings nobody knows what it is
+            raise UserError(
+                f"two runs of {run.name}: {other.path} and {run.path}; each seed counts once: "
+                "remove one of them, or move it to a folder of its own"
+            )
 
 
 def _read_folder(path: Path, root: Path) -> Run:
     try:
-        config, versions, *_ = read_about(path)
+        about = read_about(path)
     except UserError as error:
         return Run(path, "", path.name, "", 0, {}, problem=str(error))
-    place, usual = path.relative_to(root), config.folder
-    if place.parts[-len(usual.parts) :] == usual.parts:
-        place = Path(*place.parts[: -len(usual.parts)])
-    run = Run(
-        path,
-        "" if place == Path() else place.as_posix(),
-        config.task,
-        config.method,
-        config.seed,
-        {},
-        config,
-        tuple(sorted(versions.items())),
-    )
-    file = path / METRICS
-    if not file.exists():
+    config, place = about.config, path.relative_to(root)
+    usual = config.folder.parts
+    if path.absolute().parts[-len(usual) :] == usual:  # where `root` may itself be part of it
+        place = Path(*place.parts[: -len(usual)])
+    experiment = "" if place == Path() else place.as_posix()
+    run = Run(path, experiment, config.task, config.method, config.seed, {}, about)
+    if not run.metrics_file.exists():
         return replace(run, problem="no epoch is finished")
-    return _with_metrics(run, file)
+    return _with_metrics(run)
 
 
 def _read_csv(path: Path, root: Path) -> Run:
-    parts = path.absolute().parts
+    task, method, _ = path.absolute().parts[-3:]
     seed = path.stem.removeprefix("seed-")
     place = Path(*path.relative_to(root).parts[:-3])
     experiment = "" if place == Path() else place.as_posix()
-    number = int(seed) if seed.isdecimal() else 0
-    return _with_metrics(Run(path, experiment, parts[-3], parts[-2], number, {}), path)
+    run = Run(path, experiment, task, method, int(seed) if seed.isdecimal() else 0, {})
+    if run.settings_file.exists():
+        try:
+            about = read_about_file(run.settings_file)
+        except UserError as error:
+            return replace(run, problem=str(error))
+        config = about.config
+        if (safe_name(config.task), config.method, config.seed) != (task, method, run.seed):
+            problem = f"{run.settings_file} holds the settings of another run, {config.folder}"
+            return replace(run, problem=problem)
+        run = replace(run, task=config.task, about=about)
+    return _with_metrics(run)
 
 
-def _with_metrics(run: Run, file: Path) -> Run:
+def _with_metrics(run: Run) -> Run:
     try:
-        rows = read_metrics(file)
+        rows = read_metrics(run.metrics_file)
     except UserError as error:
         return replace(run, problem=str(error))
     if not rows:
@@ -175,14 +216,6 @@ def group(runs: Iterable[Run]) -> Groups:
         tasks = groups.setdefault(run.experiment, {})
         tasks.setdefault(run.task, {}).setdefault(run.method, []).append(run)
     return groups
-
-
-def differing_settings(runs: Iterable[Run]) -> list[str]:
-    """Settings in which runs differ that are averaged as if they did not; seeds aside."""
-    known = [flatten(run.config.to_dict()) for run in runs if run.config is not None]
-    names = known[0] if known else {}
-    ignored = (*CHANGEABLE, "seed")
-    return [n for n in names if n not in ignored and any(s[n] != known[0][n] for s in known)]
 
 
 def curves(runs: list[Run]) -> Array:

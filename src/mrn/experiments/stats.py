@@ -1,27 +1,21 @@
 """Statistics of few runs, by the advice of Agarwal et al. 2021 (https://arxiv.org/abs/2108.13264).
 
-Per task: mean and standard deviation over seeds, as the paper has them. Across tasks: the
-interquartile mean with stratified bootstrap intervals, and the probability of improvement.
+Per task: mean over seeds with a bootstrap interval, and the standard deviation, as the paper has
+it. Across tasks: the interquartile mean with stratified bootstrap intervals, and the probability of
+improvement.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mrn.intervals import Interval
 
 Array = NDArray[np.float64]
 
 REPETITIONS = 2000
 """Bootstrap samples."""
-
-
-class Interval(NamedTuple):
-    """A figure with the ends of its confidence interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 def mean_and_std(values: Array) -> tuple[Array, Array]:
@@ -96,11 +90,11 @@ def bootstrap(
         level: Probability that the interval is to cover the true value.
 
     Returns:
-        The figure; its interval is NaN when no stratum has two runs, for then nothing is known of
-        how much they vary.
+        The figure; its interval is NaN when a stratum has one run alone, for then nothing is known
+        of how much its runs vary, and an interval of the others would be too narrow.
     """
     value = float(statistic([runs[None] for runs in scores])[0])
-    if max(len(runs) for runs in scores) < 2:
+    if min(len(runs) for runs in scores) < 2:
         return Interval(value, float("nan"), float("nan"))
     draws = [runs[rng.integers(len(runs), size=(repetitions, len(runs)))] for runs in scores]
     low, high = np.quantile(statistic(draws), [(1 - level) / 2, (1 + level) / 2])
@@ -115,6 +109,20 @@ def aggregate_iqm(scores: Sequence[Array], rng: np.random.Generator) -> Interval
 def aggregate_mean(scores: Sequence[Array], rng: np.random.Generator) -> Interval:
     """Mean over tasks of the mean over runs."""
     return bootstrap(scores, lambda d: np.mean([t.mean(axis=-1) for t in d], axis=0), rng)
+
+
+def mean_band(values: Array) -> tuple[Array, Array]:
+    """Ends of the interval of the mean over the first axis, of what is not NaN.
+
+    Of one value there is none: NaN. The ends never leave the range of the values.
+    """
+    ends = np.full((2, values.shape[1]), np.nan)
+    for place, column in enumerate(values.T):
+        # The same draws for each epoch, so that a band does not flicker from one to the next.
+        there = column[~np.isnan(column)]
+        if len(there) > 1:
+            ends[:, place] = aggregate_mean([there], np.random.default_rng(0))[1:]
+    return ends[0], ends[1]
 
 
 def aggregate_improvement(

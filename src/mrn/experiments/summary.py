@@ -1,14 +1,17 @@
-"""The figures of an experiment: per task and method, and across tasks."""
+"""The figures of an experiment: per task and method, and across tasks.
+
+Methods are compared over the epochs that all of them have on a task, so that none gains by having
+been trained for longer, or loses by not being finished.
+"""
 
 from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
 
-from mrn import tables
+from mrn.experiments.comparable import differences
 from mrn.experiments.runs import Array, Run, curves
 from mrn.experiments.stats import (
-    Interval,
     aggregate_improvement,
     aggregate_iqm,
     aggregate_mean,
@@ -16,35 +19,54 @@ from mrn.experiments.stats import (
     first_reaching,
     mean_and_std,
 )
+from mrn.intervals import Interval, wilson
 from mrn.naming import Method
 from mrn.plotting import in_order
 
 THRESHOLDS = (0.5, 0.9)
 REFERENCE = str(Method("ddpg", "mrn"))
 """The method that others are compared with, where it is there."""
+ENOUGH = 2
+"""Seeds of a method from which on something can be said of whether it is better than another."""
+
+Methods = dict[str, list[Run]]
+"""The runs on a task, by method."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A method on a task, after the last epoch that all of its seeds have finished."""
+    """A method on a task, after some number of epochs that all of its seeds have finished."""
 
     task: str
     method: str
     seeds: tuple[int, ...]
     epochs: int
+    """Epochs that count here."""
+    own: int
+    """Epochs that all of its seeds have finished."""
     planned: int
+    complete: bool
+    """Whether all of its seeds have got as far as they were to."""
     success: Interval
+    """Mean over seeds after the last of the epochs, with its bootstrap interval."""
+    counted: Interval | None
+    """Of one seed: its success with the interval that the number of evaluation episodes leaves,
+    which says nothing of other seeds."""
     std: float
     area: Interval
+    """Mean over seeds of the mean success over the epochs."""
     episodes_to: tuple[float, ...]
-    """Median over seeds of the training episodes to each threshold; infinite if most never did."""
+    """Median over seeds of the training episodes to each threshold; infinite if most did not get
+    there, NaN if nobody knows how many episodes an epoch had."""
+    epochs_to: tuple[float, ...]
+    """The same in epochs, which are always known."""
     reached: tuple[int, ...]
     """Seeds that reached each threshold."""
     finals: tuple[float, ...]
     """Success of each seed."""
     areas: tuple[float, ...]
     best: bool = False
-    """No other method's mean is higher on this task, after as many epochs."""
+    """No other method's mean is higher on this task, and all have enough seeds to say so."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +79,8 @@ class Aggregate:
     area: Interval
     """Interquartile mean of the area under the curve."""
     improvement: Interval | None
-    """Probability that the reference method is better in that area; None for itself."""
+    """Probability that the reference method is better in that area; None for itself, and where
+    either has too few seeds."""
 
 
 @dataclass(frozen=True)
@@ -69,58 +92,93 @@ class Summary:
     """Of the aggregates: those that every method has finished."""
     aggregates: tuple[Aggregate, ...]
     reference: str
+    warnings: tuple[str, ...] = ()
+    """Where methods, or the seeds of one, were not trained alike."""
 
 
-def summarise(tasks: dict[str, dict[str, list[Run]]]) -> Summary:
+def summarise(tasks: dict[str, Methods]) -> Summary:
     """Figures for the runs of an experiment, by task and method."""
-    # A fixed seed: the same runs give the same digits.
-    rng = np.random.default_rng(0)
     rows: list[Row] = []
     for task, methods in tasks.items():
-        found = [_row(task, method, runs, rng) for method, runs in methods.items()]
-        farthest = max(row.planned for row in found)
-        complete = [row for row in found if row.epochs == farthest]
-        top = max((row.success.value for row in complete), default=np.inf)
-        rows += [replace(r, best=r in complete and r.success.value == top) for r in found]
+        shared = min(_own_epochs(runs) for runs in methods.values())
+        found = [_row(task, method, runs, shared) for method, runs in methods.items()]
+        rows += [replace(row, best=row in _best(found)) for row in found]
     names = in_order({row.method for row in rows})
     reference = REFERENCE if REFERENCE in names else names[0]
-    by_place = {(row.task, row.method): row for row in rows if row.epochs == row.planned}
-    shared = tuple(task for task in tasks if all((task, name) in by_place for name in names))
-    aggregates = []
-    for name in names if shared else []:
-        finals = [np.array(by_place[task, name].finals) for task in shared]
-        areas = [np.array(by_place[task, name].areas) for task in shared]
-        ours = [np.array(by_place[task, reference].areas) for task in shared]
-        better = None if name == reference else aggregate_improvement(ours, areas, rng)
-        aggregates.append(
-            Aggregate(name, aggregate_iqm(finals, rng), aggregate_iqm(areas, rng), better)
+    by_place = {(row.task, row.method): row for row in rows if row.complete}
+    across = tuple(task for task in tasks if all((task, name) in by_place for name in names))
+    aggregates = tuple(
+        _aggregate(
+            [by_place[task, name] for task in across],
+            None if name == reference else [by_place[task, reference] for task in across],
         )
-    return Summary(tuple(rows), shared, tuple(aggregates), reference)
+        for name in (names if across else [])
+    )
+    shown = short_names(names)
+    warnings = [told for place in tasks.items() for told in differences(*place, shown)]
+    return Summary(tuple(rows), across, aggregates, reference, tuple(warnings))
 
 
-def _row(task: str, method: str, runs: list[Run], rng: np.random.Generator) -> Row:
-    epochs = min(run.epochs for run in runs)
+def rows_of_choices(task: str, methods: Methods) -> list[Row]:
+    """Figures for any choice among the methods on a task: what is shared depends on the choice.
+
+    For each method, a row after each number of epochs at which another, or itself, ends.
+    """
+    ends = sorted({_own_epochs(runs) for runs in methods.values()})
+    return [
+        _row(task, method, runs, epochs)
+        for method, runs in methods.items()
+        for epochs in ends
+        if epochs <= _own_epochs(runs)
+    ]
+
+
+def _own_epochs(runs: list[Run]) -> int:
+    return min(run.epochs for run in runs)
+
+
+def _row(task: str, method: str, runs: list[Run], epochs: int) -> Row:
     table = curves(runs)[:, :epochs]  # (seeds, epochs)
     finals = np.array([_last(curve) for curve in table])
     areas = np.array([area_under_curve(curve) for curve in table])
-    costs = [
-        [first_reaching(run.success, run.episodes, threshold) for run in runs]
-        for threshold in THRESHOLDS
-    ]
+    ends = np.arange(1.0, epochs + 1)
+    episodes_to, epochs_to = [], []
+    for threshold in THRESHOLDS:
+        costs = zip(table, runs, strict=True)
+        episodes_to.append([first_reaching(curve, run.episodes, threshold) for curve, run in costs])
+        epochs_to.append([first_reaching(curve, ends, threshold) for curve in table])
     return Row(
         task,
         method,
         seeds=tuple(run.seed for run in runs),
         epochs=epochs,
+        own=_own_epochs(runs),
         planned=max(run.planned for run in runs),
-        success=aggregate_mean([finals], rng),
+        complete=all(run.finished for run in runs),
+        success=aggregate_mean([finals], _rng()),
+        counted=_counted(runs[0], float(finals[0])) if len(runs) == 1 else None,
         std=float(mean_and_std(finals)[1]),
-        area=aggregate_mean([areas], rng),
-        episodes_to=tuple(median(cost) for cost in costs),
-        reached=tuple(int(np.isfinite(cost).sum()) for cost in costs),
+        area=aggregate_mean([areas], _rng()),
+        episodes_to=tuple(
+            float("nan") if np.isnan(cost).any() else median(cost) for cost in episodes_to
+        ),
+        epochs_to=tuple(median(cost) for cost in epochs_to),
+        reached=tuple(int(np.isfinite(cost).sum()) for cost in epochs_to),
         finals=tuple(finals.tolist()),
         areas=tuple(areas.tolist()),
     )
+
+
+def _rng() -> np.random.Generator:
+    """A fixed seed for each figure: the same runs give the same digits, whatever is beside them."""
+    return np.random.default_rng(0)
+
+
+def _counted(run: Run, success: float) -> Interval | None:
+    episodes = run.config.schedule.eval_episodes if run.config else 0
+    if not episodes or np.isnan(success):
+        return None
+    return wilson(round(success * episodes), episodes)
 
 
 def _last(curve: Array) -> float:
@@ -129,54 +187,27 @@ def _last(curve: Array) -> float:
     return float(measured[-1]) if len(measured) else float("nan")
 
 
+def _best(rows: list[Row]) -> list[Row]:
+    """The highest, more than one if they are level; none where a method has too few seeds."""
+    if len(rows) < 2 or min(len(row.seeds) for row in rows) < ENOUGH:
+        return []
+    top = max(row.success.value for row in rows)
+    # Means of the same shares, added in another order, differ in the last digit.
+    return [row for row in rows if row.success.value > top - 1e-9]
+
+
+def _aggregate(rows: list[Row], reference: list[Row] | None) -> Aggregate:
+    finals = [np.array(row.finals) for row in rows]
+    areas = [np.array(row.areas) for row in rows]
+    improvement = None
+    if reference and min(len(row.seeds) for row in [*rows, *reference]) >= ENOUGH:
+        ours = [np.array(row.areas) for row in reference]
+        improvement = aggregate_improvement(ours, areas, _rng())
+    success, area = aggregate_iqm(finals, _rng()), aggregate_iqm(areas, _rng())
+    return Aggregate(rows[0].method, success, area, improvement)
+
+
 def short_names(methods: list[str]) -> dict[str, str]:
     """Names to show: the critic alone where all have the same agent."""
     agents = {Method.parse(method).agent for method in methods}
     return {m: m.partition("-")[2] if len(agents) == 1 else m for m in methods}
-
-
-def markdown(summary: Summary) -> str:
-    """The figures as Markdown tables."""
-    names = short_names([row.method for row in summary.rows])
-    heads: tuple[str, ...] = ("task", "method", "seeds", "epochs", "success", "std")
-    heads += ("mean over epochs", "episodes to 50 %", "to 90 %")
-    rows = []
-    for row in summary.rows:
-        mark = "**" if row.best else ""
-        epochs = f"{row.epochs}" if row.epochs == row.planned else f"{row.epochs} of {row.planned}"
-        costs = [
-            show_cost(cost, reached, len(row.seeds))
-            for cost, reached in zip(row.episodes_to, row.reached, strict=True)
-        ]
-        figures = (f"{mark}{show(row.success)}{mark}", percent(row.std), show(row.area))
-        seeds = str(len(row.seeds))
-        rows.append((row.task, names[row.method], seeds, epochs, *figures, *costs))
-    text = tables.markdown((heads, rows)) + "\n"
-    if len(summary.tasks) < 2:
-        return text
-    heads = ("method", "success", "mean over epochs", f"P({names[summary.reference]} is better)")
-    across = []
-    for each in summary.aggregates:
-        better = "" if each.improvement is None else show(each.improvement)
-        across.append((names[each.method], show(each.success), show(each.area), better))
-    title = f"Across {len(summary.tasks)} tasks, interquartile mean:"
-    return f"{text}\n{title}\n\n{tables.markdown((heads, across))}\n"
-
-
-def show(interval: Interval) -> str:
-    """A share with its interval, in per cent."""
-    value = percent(interval.value)
-    if np.isnan(interval.low):
-        return value
-    return f"{value} [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
-
-
-def percent(value: float) -> str:
-    """A share in per cent; a dash for what is not known."""
-    return "-" if np.isnan(value) else f"{100 * value:.1f} %"
-
-
-def show_cost(episodes: float, reached: int, seeds: int) -> str:
-    """Episodes to a threshold, and how many seeds got there if not all."""
-    text = "never" if np.isinf(episodes) else "-" if np.isnan(episodes) else f"{episodes:,.0f}"
-    return text if reached in (seeds, 0) else f"{text} ({reached} of {seeds})"

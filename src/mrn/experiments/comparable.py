@@ -1,0 +1,51 @@
+"""Whether runs that are compared were trained alike, but for what is compared."""
+
+from collections.abc import Iterable
+
+from mrn.config import flatten
+from mrn.experiments.runs import Run
+from mrn.training.rundir import CHANGEABLE
+
+COMPARED = ("agent", "critic", "variant", "seed")
+"""Settings in which methods, and the runs of a method, are meant to differ."""
+
+
+def differences(task: str, methods: dict[str, list[Run]], names: dict[str, str]) -> list[str]:
+    """What to be told before the methods on a task are compared, a sentence each.
+
+    Args:
+        task: Its name.
+        methods: The runs of each.
+        names: How the methods are shown.
+    """
+    found = []
+    for method, runs in methods.items():
+        within = _differing((run, "") for run in runs)
+        if within:
+            found.append(f"{task}, {names[method]}: its runs differ in {', '.join(sorted(within))}")
+    known = ([run for run in runs if run.config is not None] for runs in methods.values())
+    between = _differing((run, names[run.method]) for runs in known for run in runs[:1])
+    if between:
+        settings = "; ".join(f"{name} ({between[name]})" for name in sorted(between))
+        found.append(f"{task}: the methods were not trained alike: {settings}")
+    return found
+
+
+def _differing(runs: Iterable[tuple[Run, str]]) -> dict[str, str]:
+    """Settings with more than one value, and who has which."""
+    values: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for run, shown in runs:
+        if run.config is None:
+            continue
+        settings = run.config.to_dict()
+        # An agent's own settings are part of it: compared between runs of that agent alone.
+        own = settings.pop("learning")
+        for name, value in flatten(settings).items():
+            values.setdefault(("", name), []).append((shown, str(value)))
+        for name, value in own.items():
+            values.setdefault((run.config.agent, name), []).append((shown, str(value)))
+    return {
+        name: ", ".join(f"{shown} {value}".strip() for shown, value in each)
+        for (_, name), each in values.items()
+        if name not in (*CHANGEABLE, *COMPARED) and len({value for _, value in each}) > 1
+    }

@@ -1,0 +1,126 @@
+"""The figures of an experiment in words: tables, and what is to be said under them."""
+
+import csv
+import io
+from math import isfinite, isinf, isnan
+
+from mrn import tables
+from mrn.experiments.summary import THRESHOLDS, Row, Summary, short_names
+from mrn.intervals import Interval
+
+
+def markdown(summary: Summary) -> str:
+    """The figures as Markdown tables, with what their intervals are and what to beware of."""
+    names = short_names([row.method for row in summary.rows])
+    heads: tuple[str, ...] = ("task", "method", "seeds", "epochs", "success", "std")
+    heads += ("mean over epochs", "episodes to 50 %", "to 90 %")
+    rows = []
+    for row in summary.rows:
+        mark = "**" if row.best else ""
+        epochs = f"{row.epochs}" if row.epochs == row.planned else f"{row.epochs} of {row.planned}"
+        costs = [show_cost(row, index) for index in range(len(THRESHOLDS))]
+        figures = (f"{mark}{show_success(row)}{mark}", percent(row.std), show(row.area))
+        seeds = str(len(row.seeds))
+        rows.append((row.task, names[row.method], seeds, epochs, *figures, *costs))
+    notes = [*shared_epochs(summary), *(f"Beware: {text}." for text in summary.warnings)]
+    text = tables.markdown((heads, rows)) + f"\n\n{_about_intervals(summary)}\n"
+    text += "".join(f"\n{note}\n" for note in notes)
+    if len(summary.tasks) < 2:
+        return text
+    reference = names[summary.reference]
+    heads = ("method", "success", "mean over epochs", f"P({reference} is better), mean over epochs")
+    across = []
+    for each in summary.aggregates:
+        better = "" if each.improvement is None else show(each.improvement)
+        across.append((names[each.method], show(each.success), show(each.area), better))
+    title = f"Across {len(summary.tasks)} tasks, interquartile mean"
+    title += " [95 % interval, stratified bootstrap over seeds]:"
+    return f"{text}\n{title}\n\n{tables.markdown((heads, across))}\n"
+
+
+def _about_intervals(summary: Summary) -> str:
+    """A sentence for each kind of interval in the table."""
+    alone = [row for row in summary.rows if len(row.seeds) == 1]
+    said = []
+    if len(alone) < len(summary.rows):
+        said.append("Mean over seeds [95 % interval of the mean, bootstrap over seeds].")
+    if any(row.counted for row in alone):
+        said.append(
+            "Of one seed (95 % Wilson interval of that policy's success rate, from its evaluation "
+            "episodes): how much other seeds would differ is not known."
+        )
+    elif alone:
+        said.append("Of one seed there is no interval: how much others would differ is not known.")
+    if any(row.best for row in summary.rows):
+        said.append("The best is bold.")
+    return " ".join(said)
+
+
+def shared_epochs(summary: Summary) -> list[str]:
+    """For each task on which not all methods have as many epochs: which ones count."""
+    names = short_names([row.method for row in summary.rows])
+    notes = []
+    for task in dict.fromkeys(row.task for row in summary.rows):
+        rows = [row for row in summary.rows if row.task == task]
+        if all(row.epochs == row.own for row in rows):
+            continue
+        each = ", ".join(
+            f"{names[row.method]} {row.own}" + ("" if row.complete else f" of {row.planned}")
+            for row in rows
+        )
+        count = rows[0].epochs
+        first = "the first epoch" if count == 1 else f"the first {count} epochs"
+        notes.append(f"{task}: compared over {first}, which all methods have ({each}).")
+    return notes
+
+
+def show_success(row: Row) -> str:
+    """Success after the last epoch: with the interval over seeds, or of one seed's episodes."""
+    if row.counted is None:
+        return show(row.success)
+    low, high = 100 * row.counted.low, 100 * row.counted.high
+    return f"{percent(row.success.value)} ({low:.1f} to {high:.1f})"
+
+
+def show(interval: Interval) -> str:
+    """A share with its interval, in per cent."""
+    value = percent(interval.value)
+    if isnan(interval.low):
+        return value
+    return f"{value} [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
+
+
+def percent(value: float) -> str:
+    """A share in per cent; a dash for what is not known."""
+    return "-" if isnan(value) else f"{100 * value:.1f} %"
+
+
+def show_cost(row: Row, threshold: int) -> str:
+    """Episodes (or epochs) to a threshold, by its index, and how many seeds if not all."""
+    reached, seeds = row.reached[threshold], len(row.seeds)
+    episodes, epochs = row.episodes_to[threshold], row.epochs_to[threshold]
+    if isinf(epochs):
+        # As long as training goes on, or goes on after what is compared, it may still get there.
+        text = "never" if row.epochs >= row.planned else "not yet"
+        return f"{text} (but {reached} of {seeds})" if reached else text
+    text = f"{episodes:,.0f}" if isfinite(episodes) else f"epoch {epochs:g}"
+    return text if reached == seeds else f"{text} ({reached} of {seeds})"
+
+
+def as_csv(summary: Summary) -> str:
+    """One line per task and method; every figure of the table, unrounded."""
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    ends = [f"{threshold:.0%}".rstrip("%") for threshold in THRESHOLDS]
+    writer.writerow(
+        ["task", "method", "seeds", "epochs", "planned", "success", "success_low", "success_high"]
+        + ["success_std", "one_seed_low", "one_seed_high", "area", "area_low", "area_high"]
+        + [f"episodes_to_{end}" for end in ends]
+        + [f"epochs_to_{end}" for end in ends]
+    )
+    for row in summary.rows:
+        place = [row.task, row.method, len(row.seeds), row.epochs, row.planned]
+        counted = row.counted[1:] if row.counted else (float("nan"),) * 2
+        figures = [*row.success, row.std, *counted, *row.area]
+        writer.writerow([*place, *figures, *row.episodes_to, *row.epochs_to])
+    return table.getvalue()

@@ -1,0 +1,156 @@
+"""Methods are compared over what they share, and nothing is claimed that the runs do not show."""
+
+import math
+
+import numpy as np
+import pytest
+
+from mrn.experiments.figures import draw_all, draw_curves
+from mrn.experiments.runs import find_runs, group
+from mrn.experiments.summary import rows_of_choices, summarise
+from mrn.experiments.wording import markdown, show_cost
+from tests.experiments.helpers import write_run
+
+LONG = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+SHORT = [0.1, 0.3, 0.5]
+
+
+def summary_of(root):
+    return summarise(group(find_runs(root))[""])
+
+
+def rows_of(root):
+    return {row.method: row for row in summary_of(root).rows}
+
+
+@pytest.fixture
+def unequal(tmp_path):
+    """One method trained for 6 epochs, one for 3, both finished; two seeds each."""
+    for seed in (1, 2):
+        write_run(tmp_path, LONG, seed)
+        write_run(tmp_path, SHORT, seed, critic="bvn")
+    return tmp_path
+
+
+def test_training_for_longer_is_no_advantage(unequal):
+    rows = rows_of(unequal)
+    longer, shorter = rows["ddpg-mrn"], rows["ddpg-bvn"]
+    assert (longer.epochs, longer.own, longer.planned) == (3, 6, 6)
+    assert longer.success.value == pytest.approx(0.4)
+    assert longer.area.value == pytest.approx(0.2)
+    assert shorter.success.value == pytest.approx(0.5)
+    assert shorter.best
+    assert not longer.best
+    (_, other) = summary_of(unequal).aggregates
+    assert other.method == "ddpg-bvn"
+    assert other.improvement.value == 0.0  # of mrn over bvn, over the 3 epochs that both have
+    assert other.success.value == pytest.approx(0.5)
+
+
+def test_thresholds_are_of_the_same_epochs(unequal):
+    rows = rows_of(unequal)
+    # mrn reaches 50 % in epoch 4, after what is compared; bvn in epoch 3, and never 90 %.
+    assert rows["ddpg-mrn"].epochs_to == (math.inf, math.inf)
+    assert show_cost(rows["ddpg-mrn"], 0) == "not yet"
+    assert show_cost(rows["ddpg-bvn"], 0) == "3,000"
+    assert show_cost(rows["ddpg-bvn"], 1) == "never"
+    table = markdown(summary_of(unequal))
+    assert "| mrn | 2 | 3 of 6 |" in table
+    said = "FetchPush: compared over the first 3 epochs, which all methods have (mrn 6, bvn 3)."
+    assert said in table
+
+
+def test_any_choice_of_methods_has_its_figures(unequal):
+    tasks = group(find_runs(unequal))[""]
+    found = {(row.method, row.epochs): row for row in rows_of_choices(*next(iter(tasks.items())))}
+    assert set(found) == {("ddpg-mrn", 3), ("ddpg-mrn", 6), ("ddpg-bvn", 3)}
+    assert found["ddpg-mrn", 6].success.value == 1.0
+    assert show_cost(found["ddpg-mrn", 6], 1) == "6,000"
+
+
+def test_an_unfinished_seed_has_not_got_there_yet(tmp_path):
+    write_run(tmp_path, [0.1, 0.6], 1, epochs=9)
+    write_run(tmp_path, [0.1, 0.2], 2, epochs=9)
+    write_run(tmp_path, [0.1, 0.2], 3, epochs=9)
+    row = rows_of(tmp_path)["ddpg-mrn"]
+    assert show_cost(row, 0) == "not yet (but 1 of 3)"
+    assert show_cost(row, 1) == "not yet"
+
+
+def test_of_an_unknown_task_epochs_are_known(tmp_path):
+    folder = write_run(tmp_path / "runs", [0.1, 0.7, 1.0], 1)
+    copy = tmp_path / "alone/my_package.envs_MyReach-v0/ddpg-mrn/seed-1.csv"
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes((folder / "metrics.csv").read_bytes())
+    row = rows_of(tmp_path / "alone")["ddpg-mrn"]
+    assert math.isnan(row.episodes_to[0])
+    assert (show_cost(row, 0), show_cost(row, 1)) == ("epoch 2", "epoch 3")
+    assert "| epoch 2 | epoch 3 |" in markdown(summary_of(tmp_path / "alone"))
+
+
+def test_one_seed_is_neither_best_nor_better(tmp_path):
+    for seed in (1, 2):
+        write_run(tmp_path, [0.5, 0.9], seed)
+    write_run(tmp_path, [0.1, 0.2], 1, critic="bvn")
+    summary = summary_of(tmp_path)
+    assert not any(row.best for row in summary.rows)
+    assert [each.improvement for each in summary.aggregates] == [None, None]
+    write_run(tmp_path, [0.1, 0.3], 2, critic="bvn")
+    summary = summary_of(tmp_path)
+    assert [row.method for row in summary.rows if row.best] == ["ddpg-mrn"]
+    assert summary.aggregates[1].improvement.value == 1.0
+
+
+def test_those_that_are_level_are_both_best(tmp_path):
+    # 0.1 + 0.7 and 0.4 + 0.4, halved, differ as floating-point numbers.
+    assert np.mean([0.1, 0.7]) != np.mean([0.4, 0.4])
+    for seed, (one, other) in enumerate([(0.1, 0.4), (0.7, 0.4)]):
+        write_run(tmp_path, [one], seed)
+        write_run(tmp_path, [other], seed, critic="bvn")
+        write_run(tmp_path, [0.3], seed, critic="dn")
+    best = [method for method, row in rows_of(tmp_path).items() if row.best]
+    assert best == ["ddpg-mrn", "ddpg-bvn"]
+
+
+def test_one_seed_has_the_interval_of_its_episodes(tmp_path):
+    write_run(tmp_path, [0.5, 1.0], 1, eval_episodes=10)
+    row = rows_of(tmp_path)["ddpg-mrn"]
+    assert math.isnan(row.success.low)  # over seeds nothing is known
+    assert row.counted.low == pytest.approx(0.7225, abs=1e-4)  # 10 / (10 + 1.96^2)
+    table = markdown(summary_of(tmp_path))
+    assert "| 100.0 % (72.2 to 100.0) |" in table
+    assert "95 % Wilson interval" in table
+    assert "bootstrap" not in table
+    write_run(tmp_path, [0.5, 0.8], 2, eval_episodes=10)
+    assert rows_of(tmp_path)["ddpg-mrn"].counted is None
+    table = markdown(summary_of(tmp_path))
+    assert "| 90.0 % [80.0, 100.0] |" in table
+    assert "bootstrap over seeds" in table
+    assert "Wilson" not in table
+
+
+def test_settings_that_differ_between_methods_are_named(tmp_path):
+    for seed in (1, 2):
+        write_run(tmp_path / "runs", [0.5], seed, threads=seed)
+        write_run(tmp_path / "runs", [0.4], seed, critic="bvn", variant="big", batch_size=2048)
+    told = "FetchPush: the methods were not trained alike: batch_size (mrn 1024, bvn+big 2048)"
+    assert summary_of(tmp_path / "runs").warnings == (told,)
+    with pytest.warns(UserWarning, match=r"batch_size \(mrn 1024, bvn\+big 2048\)"):
+        draw_all(tmp_path / "runs", tmp_path / "out")
+    assert f"Beware: {told}." in (tmp_path / "out/table.md").read_text()
+
+
+def test_bands_are_intervals_of_the_mean_and_stay_in_range(tmp_path):
+    # Two seeds: in a quarter of the draws both are the lower one, so the band is from one to the
+    # other. A standard deviation would reach to 0.5 + 0.71 and below 0.
+    write_run(tmp_path, [0.0, 1.0, 1.0], 1)
+    write_run(tmp_path, [1.0, 1.0], 2, epochs=3)
+    tasks = group(find_runs(tmp_path))[""]
+    figure = draw_curves(tasks, list(tasks), ["ddpg-mrn"])
+    (band,) = figure.axes[0].collections
+    heights = band.get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == (0.0, 1.0)
+    places = band.get_paths()[0].vertices[:, 0]
+    assert places.max() == 2  # of one seed there is no interval
+    shared = [line for line in figure.axes[0].lines if line.get_gid() == "shared"]
+    assert [line.get_xdata()[0] for line in shared] == [2]

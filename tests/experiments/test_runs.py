@@ -1,0 +1,94 @@
+"""Which runs there are below a folder: each once, with its settings where they were kept."""
+
+import json
+import shutil
+
+import pytest
+
+from mrn.errors import UserError
+from mrn.experiments.figures import draw_all
+from mrn.experiments.runs import find_runs
+from tests.experiments.helpers import write_run
+
+
+def test_figures_beside_the_runs_do_not_count_them_twice(tmp_path):
+    write_run(tmp_path / "mine", [0.5, 0.7], 1)
+    write_run(tmp_path / "mine", [0.5, 0.9], 2)
+    draw_all(tmp_path, tmp_path)
+    table = (tmp_path / "mine/table.md").read_bytes()
+    assert (tmp_path / "mine/FetchPush/ddpg-mrn/seed-1.csv").exists()
+    runs = find_runs(tmp_path)
+    assert [run.name for run in runs] == ["mine/FetchPush/ddpg-mrn/1", "mine/FetchPush/ddpg-mrn/2"]
+    assert all(run.path.is_dir() for run in runs)
+    draw_all(tmp_path, tmp_path)
+    assert (tmp_path / "mine/table.md").read_bytes() == table
+
+
+def test_two_runs_of_one_name_are_refused(tmp_path):
+    folder = write_run(tmp_path, [0.5, 0.7], 1)
+    other = folder.with_name("seed-01.csv")
+    shutil.copy(folder / "metrics.csv", other)
+    with pytest.raises(UserError, match="two runs of FetchPush/ddpg-mrn/1") as refused:
+        find_runs(tmp_path)
+    assert f"{folder} and {other}" in str(refused.value) or f"{other} and {folder}" in str(
+        refused.value
+    )
+
+
+def test_a_folder_within_an_experiment_is_one_experiment(tmp_path):
+    write_run(tmp_path / "mine", [0.5], 1)
+    write_run(tmp_path / "mine", [0.5], 1, critic="bvn")
+    for root in ("mine", "mine/FetchPush"):
+        assert {run.experiment for run in find_runs(tmp_path / root)} == {""}
+    assert {run.experiment for run in find_runs(tmp_path)} == {"mine"}
+    (alone,) = find_runs(tmp_path / "mine/FetchPush/ddpg-mrn/seed-1")
+    assert (alone.experiment, alone.method) == ("", "ddpg-mrn")
+
+
+def test_results_are_published_with_their_settings(tmp_path):
+    task = "my_package.envs:MyReach-v0"
+    folder = write_run(tmp_path / "runs", [0.5, 0.7], 1, task, cycles=7, epochs=5)
+    about = json.loads((folder / "config.json").read_text())
+    about["machine"] = {"cpu": "Z80", "cores": 1, "gpu": None}
+    (folder / "config.json").write_text(json.dumps(about))
+    draw_all(tmp_path / "runs", tmp_path / "out")
+    copy = tmp_path / "out/my_package.envs_MyReach-v0/ddpg-mrn/seed-1.json"
+    assert json.loads(copy.read_text()) == about
+    (run,) = find_runs(tmp_path / "out")
+    assert run.path == copy.with_suffix(".csv")
+    assert (run.task, run.seed, run.planned, run.finished) == (task, 1, 5, False)
+    assert run.config.schedule.cycles == 7
+    assert run.about.versions == about["versions"]
+    assert run.about.machine == {"cpu": "Z80", "cores": "1"}
+    assert run.episodes.tolist() == [140, 280]
+    # Published once more, from there.
+    draw_all(tmp_path / "out", tmp_path / "again")
+    assert (
+        json.loads((tmp_path / "again" / copy.relative_to(tmp_path / "out")).read_text()) == about
+    )
+
+
+def test_settings_of_another_run_are_not_taken(tmp_path):
+    write_run(tmp_path / "runs", [0.5], 1)
+    draw_all(tmp_path / "runs", tmp_path / "out")
+    file = tmp_path / "out/FetchPush/ddpg-mrn/seed-1.csv"
+    for suffix in (".csv", ".json"):
+        file.with_suffix(suffix).rename(file.with_name(f"seed-2{suffix}"))
+    (run,) = find_runs(tmp_path / "out")
+    assert "holds the settings of another run, FetchPush/ddpg-mrn/seed-1" in run.problem
+    file.with_name("seed-2.json").write_text("[]")
+    (run,) = find_runs(tmp_path / "out")
+    assert "seed-2.json is damaged" in run.problem
+    file.with_name("seed-2.json").unlink()
+    (run,) = find_runs(tmp_path / "out")
+    assert (run.problem, run.seed, run.config) == ("", 2, None)
+
+
+@pytest.mark.parametrize("machine", [None, "a laptop", ["x"], 3])
+def test_a_machine_that_makes_no_sense_is_left_out(tmp_path, machine):
+    folder = write_run(tmp_path, [0.5], 1)
+    about = json.loads((folder / "config.json").read_text()) | {"machine": machine}
+    (folder / "config.json").write_text(json.dumps(about))
+    (run,) = find_runs(tmp_path)
+    assert run.problem == ""
+    assert run.about.machine == {}
