@@ -41,10 +41,11 @@ def sweep(
         dry_run: List the runs, with an estimate of time and disk from a short probe, and end.
     """
     from mrn.experiments.backends import LocalBackend, RayBackend
+    from mrn.experiments.jobs import plan
     from mrn.experiments.overview import Overview
     from mrn.experiments.probe import estimate
     from mrn.experiments.suites import find_suite
-    from mrn.experiments.sweep import plan, sweep
+    from mrn.experiments.sweep import sweep
 
     check("jobs", jobs, Count | None)
     check("threads", threads, Count | None)

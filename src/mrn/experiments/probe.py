@@ -10,8 +10,8 @@ from rich.table import Table
 from mrn.config import Config
 from mrn.device import find_device, torch_threads
 from mrn.envs import GoalVectorEnv, find_task, make_envs
+from mrn.experiments.jobs import Job
 from mrn.experiments.overview import duration
-from mrn.experiments.sweep import Job
 from mrn.training.trainer import Trainer
 
 UPDATES = 8
