@@ -16,7 +16,7 @@ from mrn.experiments import jobs as jobs_module
 from mrn.experiments.backends import LocalBackend
 from mrn.experiments.jobs import Standing, plan
 from mrn.experiments.overview import Overview
-from mrn.experiments.suites import Suite
+from mrn.experiments.suite import Suite
 from mrn.experiments.sweep import Outcome, sweep
 from mrn.training.layout import LOCK, METRICS, log_file
 from mrn.training.metrics import COLUMNS, read_metrics, write_metrics

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mrn.config import Config, flatten
 from mrn.errors import UserError
-from mrn.experiments.suites import Suite
+from mrn.experiments.suite import Suite
 from mrn.training.layout import CONFIG, METRICS
 from mrn.training.metrics import read_metrics
 from mrn.training.rundir import CHANGEABLE, read_settings
