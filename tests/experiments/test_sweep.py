@@ -103,7 +103,7 @@ def test_a_run_that_another_process_trains_is_waited_for(undisturbed, tmp_path):
 def test_dry_run_tells_the_needs_of_each_task(tmp_path):
     command = [MRN, "sweep", str(write_suite(tmp_path)), "--dry-run", "--jobs=2"]
     output = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path).stdout
-    assert re.search(r"FetchReach .* 3 .* 6 .* 0 .* 18 .* 0 .* \d+ s .* \d+ MiB", output)
-    assert re.search(r"6 runs: about \d+ s of work, \d+ s with 2 at a time", output)
+    assert re.search(r"FetchReach .* 3 .* 6 .* 0 .* 18 .* 0 .* \d+ (s|min) .* \d+ MiB", output)
+    assert re.search(r"6 runs: about \d+ (s|min) of work, \d+ (s|min) with 2 at a time", output)
     assert re.search(rf"Disk: \d+ MiB more, .* free in {tmp_path}", output)
     assert not (tmp_path / "runs").exists()
