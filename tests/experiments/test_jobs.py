@@ -16,6 +16,7 @@ from mrn.experiments import jobs as jobs_module
 from mrn.experiments.backends import LocalBackend
 from mrn.experiments.jobs import Standing, plan
 from mrn.experiments.overview import Overview
+from mrn.experiments.runs import find_runs, group
 from mrn.experiments.suite import Suite
 from mrn.experiments.sweep import Outcome, sweep
 from mrn.training.layout import LOCK, METRICS, log_file
@@ -84,6 +85,20 @@ def test_other_settings_are_refused_with_the_remedies_of_a_sweep(tmp_path):
     assert 'folder = "NAME"' in str(caught.value)
     assert "--runs" in str(caught.value)
     assert "--run-dir" not in str(caught.value)
+
+
+def test_the_combinations_of_a_grid_are_methods_of_their_own(tmp_path):
+    tables = {"settings": {"epochs": 2}, "grid": {"learning_rate": [1e-3, 2e-3]}}
+    suite = Suite(("FetchReach",), seeds=(1, 2), folder="s", **tables)
+    for job in plan(suite, tmp_path, 1):
+        with RunDir(job.folder, job.config, TASKS["FetchReach"].shape):
+            write_rows(job.folder, 2)
+    assert all(job.finished for job in plan(suite, tmp_path, 1))
+    methods = group(find_runs(tmp_path))["s"]["FetchReach"]
+    assert {name: len(runs) for name, runs in methods.items()} == {
+        "ddpg-mrn+learning_rate=0.001": 2,
+        "ddpg-mrn+learning_rate=0.002": 2,
+    }
 
 
 def test_only_what_changed_is_read_again(tmp_path, monkeypatch):
