@@ -6,8 +6,9 @@ import pytest
 from mrn import cli
 from mrn.agents import AGENTS, DDPG
 from mrn.config import Config
-from mrn.envs import TASKS
+from mrn.envs import TASKS, find_task
 from mrn.errors import UserError
+from mrn.experiments import suite as suite_module
 from mrn.experiments.suite import Suite
 from mrn.experiments.suites import SUITES, find_suite
 from mrn.naming import Method
@@ -79,6 +80,16 @@ def test_settings_of_a_task_come_before_those_of_all_and_a_grid_is_methods(tmp_p
     assert {(c.learning.width, c.learning.action_penalty) for c in configs} == {(64, 0.5)}
     assert str(configs[0].folder) == "FetchReach/ddpg-mrn+learning_rate=0.001+workers=true/seed-7"
     assert Method.parse(configs[0].method) == ("ddpg", "mrn", "learning_rate=0.001+workers=true")
+
+
+def test_a_task_is_looked_at_once_even_where_the_epochs_are_given(monkeypatch):
+    asked = []
+    monkeypatch.setattr(suite_module, "find_task", lambda *a: asked.append(a) or find_task(*a))
+    tasks = ("FetchReach", "FetchPush")
+    assert len(Suite(tasks, ("mrn", "bvn"), settings={"epochs": 2}).configs()) == 20
+    assert asked == [("FetchReach", 0.0), ("FetchPush", 0.0)]
+    with pytest.raises(UserError, match="Did you mean 'FetchPush'?"):
+        Suite(("FetchPusch",), settings={"epochs": 2}).configs()
 
 
 def test_a_variant_of_ones_own_comes_first_in_the_name_of_a_combination():

@@ -32,7 +32,7 @@ def sweep(
             a TOML file of your own (docs/reproduce.md).
         jobs: Runs at a time on this machine; by default one for each core.
         threads: CPU threads of each run; by default the cores divided by the jobs, on Ray 1. A
-            run's last digits may depend on it, so it is kept when a run goes on.
+            run's digits may depend on it, so it is kept when a run goes on.
         backend: `local` processes, or a `ray` cluster.
         address: Of the Ray cluster, `auto` for the one this machine belongs to; by default one is
             started on this machine.

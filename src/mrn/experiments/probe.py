@@ -1,5 +1,6 @@
 """How long the runs of a sweep will take here and how much disk they need, from a short probe."""
 
+import functools
 import os
 import shutil
 import time
@@ -129,9 +130,10 @@ def probe(jobs: Sequence[Job], note: Callable[[str], None]) -> Estimates:
     steps: dict[tuple[object, ...], float] = {}
     updates: dict[tuple[object, ...], _Update] = {}
     estimates: Estimates = {}
+    find = functools.cache(find_task)
     for job in jobs:
         config, plan = job.config, job.config.schedule
-        shape = find_task(config.task, config.reward_shift).shape
+        shape = find(config.task, config.reward_shift).shape
         place = (config.threads, config.engine, config.workers, plan.episodes)
         if (config.task, *place) not in steps:
             note(f"probing episodes of {config.task}")

@@ -1,5 +1,6 @@
 """What a suite is: a few lists and tables, whose combinations are its runs."""
 
+import functools
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -77,9 +78,13 @@ class Suite(Checked):
             for values in itertools.product(*self.grid.values())
         ]
         lists = (self.seeds, self.tasks, self.agents, self.critics, combinations)
-        configs = [self._config(*each) for each in itertools.product(*lists)]
+        find = functools.cache(find_task)  # an environment of one's own is made to look at it
+        configs = []
         seen: set[Path] = set()
-        for config in configs:
+        for each in itertools.product(*lists):
+            config = self._config(*each)
+            usual = find(config.task, config.reward_shift).epochs
+            configs.append(replace(config, epochs=config.epochs or usual))
             if config.folder in seen:
                 raise UserError(f"the run {config.folder} is there twice")
             seen.add(config.folder)
@@ -88,13 +93,11 @@ class Suite(Checked):
     def _config(
         self, seed: int, task: str, agent: str, critic: str, choice: dict[str, Any]
     ) -> Config:
-        """A run's settings with the number of epochs filled in."""
+        """A run's settings."""
         settings = self.settings | self.agent.get(agent, {}) | self.task.get(task, {}) | choice
         named = [settings.get("variant", ""), *(_label(*item) for item in choice.items())]
         settings["variant"] = "+".join(filter(None, named))
-        config = Config.of(task, critic=critic, agent=agent, seed=seed, **settings)
-        usual = find_task(task, config.reward_shift).epochs
-        return replace(config, epochs=config.epochs or usual)
+        return Config.of(task, critic=critic, agent=agent, seed=seed, **settings)
 
     def _tables(self) -> Iterator[tuple[str, tuple[str, ...], dict[str, Any]]]:
         """The title of each table, the agents that it is for, and the settings in it."""
