@@ -54,10 +54,16 @@ def test_a_suite_of_ones_own_and_the_figures_of_results(tmp_path, monkeypatch, c
     file = tmp_path / "mine.toml"
     file.write_text(text.replace("my_package.envs:MyReach-v0", "FetchReach"))
     configs = find_suite(str(file)).configs()
-    assert len(configs) == 2 * 3 * 3
-    assert configs[0] == mrn.Config.of("FetchPush", seed=100, epochs=20, batch_size=512)
+    assert len(configs) == 2 * 3 * 4 * 3 == 72
+    name = "learning_rate=0.001+batch_size=256"
+    chosen = {"action_penalty": 0.5, "learning_rate": 0.001, "batch_size": 256, "variant": name}
+    assert configs[0] == mrn.Config.of("FetchPush", seed=100, epochs=20, **chosen)
+    assert configs[12] == mrn.Config.of("FetchReach", seed=100, epochs=5, **chosen)
+    assert configs[2].method == "ddpg-mrn+learning_rate=0.002+batch_size=256"
     run_examples("reproduce.md", DOCS.parent, monkeypatch)
-    assert "| FetchPush | mrn | 1 |" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "| FetchPush | mrn | 1 |" in shown
+    assert re.search(r"^17 \{1: True, 2: (True|False), ", shown, re.M)
 
 
 def test_your_own_critic(tmp_path, monkeypatch):

@@ -1,10 +1,10 @@
 """Files that are whole or absent: atomic writes, checksums, and bounded, verified reads."""
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -41,19 +41,19 @@ def write_atomically(path: Path, content: bytes) -> None:
         ) from error
 
 
-def make_folder(path: Path) -> None:
-    """Make a folder and those above it, unless it is there.
+def make_folder(path: Path, remedy: str = "choose another place") -> None:
+    """Make a folder and those above it, unless it is there, and make sure it can be written to.
 
     Raises:
-        UserError: A file is in the way, or the place is not writable.
+        UserError: A file is in the way, or the place is not writable; says which and the remedy.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
-        if not os.access(path, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        tempfile.TemporaryFile(dir=path).close()
     except OSError as error:
-        reason = "a file is in the way" if path.is_file() else error.strerror
-        raise UserError(f"cannot write to the folder {path}: {reason}") from None
+        file = next((part for part in (path, *path.parents) if part.is_file()), None)
+        why = f"{file} is a file" if file else error.strerror
+        raise UserError(f"cannot write to {path}: {why}; {remedy}") from None
 
 
 def aside(path: Path) -> Path:

@@ -34,12 +34,12 @@ def start_sweep(folder: Path, *options: str, count: int = 6) -> subprocess.Popen
 
 
 def finish(process: subprocess.Popen, code: int = 0) -> str:
-    output, _ = process.communicate(timeout=120)
+    output, _ = process.communicate(timeout=400)
     assert process.returncode == code, output
     return output
 
 
-def wait_for(condition, seconds: float = 120.0):
+def wait_for(condition, seconds: float = 400.0):
     """The first true value of a condition."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:

@@ -1,12 +1,17 @@
 import itertools
+from dataclasses import dataclass
 
 import pytest
 
 from mrn import cli
+from mrn.agents import AGENTS, DDPG
 from mrn.config import Config
-from mrn.envs import TASKS
+from mrn.envs import TASKS, find_task
 from mrn.errors import UserError
+from mrn.experiments import suite as suite_module
+from mrn.experiments.suite import Suite
 from mrn.experiments.suites import SUITES, find_suite
+from mrn.naming import Method
 
 
 def test_paper_main_is_12_tasks_6_critics_5_seeds_for_the_papers_epochs():
@@ -49,23 +54,111 @@ def test_a_suite_of_ones_own(tmp_path):
     assert suite.configs() == expected
 
 
+def test_settings_of_a_task_come_before_those_of_all_and_a_grid_is_methods(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'tasks = ["FetchReach", "FetchPush"]\nseeds = [7]\n'
+        "[settings]\nepochs = 3\nwidth = 32\n"
+        "[agent.ddpg]\nwidth = 64\naction_penalty = 0.5\n"
+        "[task.FetchPush]\nepochs = 9\n"
+        "[grid]\nlearning_rate = [1e-3, 0.00002]\nworkers = [true, false]\n"
+    )
+    configs = find_suite(str(file)).configs()
+    variants = [
+        ("learning_rate=0.001+workers=true", 1e-3, True),
+        ("learning_rate=0.001+workers=false", 1e-3, False),
+        ("learning_rate=2e-05+workers=true", 2e-5, True),
+        ("learning_rate=2e-05+workers=false", 2e-5, False),
+    ]
+    assert [
+        (c.task, c.epochs, c.variant, c.learning.learning_rate, c.workers) for c in configs
+    ] == [
+        (task, epochs, *choice)
+        for task, epochs in (("FetchReach", 3), ("FetchPush", 9))
+        for choice in variants
+    ]
+    assert {(c.learning.width, c.learning.action_penalty) for c in configs} == {(64, 0.5)}
+    assert str(configs[0].folder) == "FetchReach/ddpg-mrn+learning_rate=0.001+workers=true/seed-7"
+    assert Method.parse(configs[0].method) == ("ddpg", "mrn", "learning_rate=0.001+workers=true")
+
+
+def test_a_task_is_looked_at_once_even_where_the_epochs_are_given(monkeypatch):
+    asked = []
+    monkeypatch.setattr(suite_module, "find_task", lambda *a: asked.append(a) or find_task(*a))
+    tasks = ("FetchReach", "FetchPush")
+    assert len(Suite(tasks, ("mrn", "bvn"), settings={"epochs": 2}).configs()) == 20
+    assert asked == [("FetchReach", 0.0), ("FetchPush", 0.0)]
+    with pytest.raises(UserError, match="Did you mean 'FetchPush'?"):
+        Suite(("FetchPusch",), settings={"epochs": 2}).configs()
+
+
+def test_a_variant_of_ones_own_comes_first_in_the_name_of_a_combination():
+    suite = Suite(("FetchReach",), settings={"variant": "big"}, grid={"relabel": ["final"]})
+    assert suite.configs()[0].variant == "big+relabel=final"
+    assert Suite(("FetchReach",)).configs()[0].variant == ""
+
+
+def test_a_setting_that_only_one_agent_has_is_sent_to_its_table(monkeypatch):
+    @dataclass(frozen=True)
+    class OtherSettings(DDPG.Settings):
+        delay: int = 2
+
+    class Other(DDPG):
+        Settings = OtherSettings
+
+    monkeypatch.setitem(AGENTS, "other", Other)
+    agents = ("ddpg", "other")
+    with pytest.raises(UserError, match=r"\[settings\]: agent 'ddpg': .* goes to \[agent.other\]"):
+        Suite(("FetchReach",), agents=agents, settings={"delay": 3}).configs()
+    with pytest.raises(UserError, match=r"\[grid\]: agent 'ddpg': .* goes to a suite of its own"):
+        Suite(("FetchReach",), agents=agents, grid={"delay": [3]}).configs()
+    configs = Suite(("FetchReach",), agents=agents, agent={"other": {"delay": 3}}).configs()
+    assert [getattr(c.learning, "delay", None) for c in configs[:2]] == [None, 3]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("tasks = [", "mine.toml is not TOML"),
         ("tasks = []", "tasks is empty"),
-        ("critics = ['mrn']", "tasks"),
+        ("critics = ['mrn']", 'tasks is missing, for example tasks = ["FetchPush"]'),
+        ("taks = ['FetchReach']", "Did you mean 'tasks'?"),
+        ("tasks = ['FetchReach']\nseed = 1", "seed must be a list named 'seeds': seeds = [...]"),
+        ("task = 'FetchReach'", "task must be a list named 'tasks': tasks = [...]"),
+        ("tasks = ['FetchReach']\nepochs = 3", "epochs is a setting of the runs: put it under"),
         ("tasks = 'FetchReach'", "tasks must be a list"),
         ("tasks = ['FetchReech']", "Did you mean 'FetchReach'?"),
         ("tasks = ['FetchReach']\ncritics = ['mnr']", "Did you mean 'mrn'?"),
         ("tasks = ['FetchReach']\nagents = ['dpg']", "Did you mean 'ddpg'?"),
-        ("tasks = ['FetchReach']\ncritic = ['mrn']", "unknown field 'critic'"),
+        ("tasks = ['FetchReach']\ncritic = ['mrn']", "critic must be a list named 'critics'"),
         ("tasks = ['FetchReach']\nseeds = [1, 1]", "seed-1 is there twice"),
         ("tasks = ['FetchReach']\nseeds = ['1']", "seeds must be of type int"),
         ("tasks = ['FetchReach']\nsettings = 3", "settings must be a table"),
-        ("tasks = ['FetchReach']\n[settings]\nepochs = 0", "epochs must be at least 1"),
+        ("tasks = ['FetchReach']\n[settings]\nepochs = 0", "[settings]: epochs must be at least 1"),
         ("tasks = ['FetchReach']\n[settings]\nepoch = 1", "Did you mean 'epochs'?"),
-        ("tasks = ['FetchReach']\n[settings]\nseed = 1", "belongs to 'seeds'"),
+        ("tasks = ['FetchReach']\n[settings]\nseed = 1", "[settings]: seed belongs to 'seeds'"),
+        ("tasks = ['FetchReach']\n[task.FetchRech]\nepochs = 1", "Did you mean 'FetchReach'?"),
+        ("tasks = ['FetchReach']\n[task]\nFetchReach = 1", "must be a table of its own, [task.F"),
+        (
+            "tasks = ['FetchReach']\n[task.FetchReach]\nwidth = 0",
+            "[task.FetchReach]: width must be",
+        ),
+        ("tasks = ['FetchReach']\n[task.FetchReach]\nagent = 'a'", "agent belongs to 'agents'"),
+        ("tasks = ['FetchReach']\n[agent.ddgp]\nwidth = 8", "Did you mean 'ddpg'?"),
+        (
+            "tasks = ['FetchReach']\n[agent.ddpg]\nwidht = 8",
+            "[agent.ddpg]: unknown setting 'widht'",
+        ),
+        ("tasks = ['FetchReach']\n[grid]\nwidth = 8", "for example width = [8], got 8"),
+        ("tasks = ['FetchReach']\n[grid]\nwidth = []", "for example width = [1, 2], got []"),
+        ("tasks = ['FetchReach']\n[grid]\nwidth = [8, 0]", "[grid]: width must be at least 2"),
+        ("tasks = ['FetchReach']\n[grid]\nwidth = [8, 8]", "width=8/seed-100 is there twice"),
+        ("tasks = ['FetchReach']\n[grid]\ncritic = ['mrn']", "[grid]: critic belongs to 'critics'"),
+        ("tasks = ['FetchReach']\n[grid]\nvariant = ['a']", "[grid]: the variants' names are made"),
+        (
+            "tasks = ['FetchReach']\n[settings]\nwidth = 8\n[grid]\nwidth = [8, 16]",
+            "[settings]: width is under [grid], too",
+        ),
         ("tasks = ['FetchReach']\nfolder = '../x'", "below the folder of all runs"),
     ],
 )

@@ -100,19 +100,10 @@ def test_a_run_that_another_process_trains_is_waited_for(undisturbed, tmp_path):
     assert results(tmp_path, NAMES[:1]) == results(undisturbed, NAMES[:1])
 
 
-def test_other_settings_in_the_folder_are_refused_before_anything_starts(undisturbed, tmp_path):
-    write_suite(tmp_path, batch_size=32)
-    command = [MRN, "sweep", str(tmp_path / "tiny.toml"), "--runs", str(undisturbed / "runs")]
-    refused = subprocess.run(command, capture_output=True, text=True)
-    assert refused.returncode == 2
-    assert "batch_size was 64, now 32" in refused.stderr
-    assert "started" not in refused.stdout
-
-
-def test_dry_run_lists_the_runs_with_their_needs(undisturbed, tmp_path):
+def test_dry_run_tells_the_needs_of_each_task(tmp_path):
     command = [MRN, "sweep", str(write_suite(tmp_path)), "--dry-run", "--jobs=2"]
     output = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path).stdout
-    for name in NAMES:
-        assert re.search(rf"{name} .* 3 .* 0 .* \d+ s .* \d+ MiB", output)
-    assert "6 runs, 2 at a time" in output
+    assert re.search(r"FetchReach .* 3 .* 6 .* 0 .* 18 .* 0 .* \d+ (s|min) .* \d+ MiB", output)
+    assert re.search(r"6 runs: about \d+ (s|min) of work, \d+ (s|min) with 2 at a time", output)
+    assert re.search(rf"Disk: \d+ MiB more, .* free in {tmp_path}", output)
     assert not (tmp_path / "runs").exists()

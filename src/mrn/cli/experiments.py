@@ -1,5 +1,6 @@
 """Commands for many runs: train them, draw them, report on them."""
 
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -9,6 +10,7 @@ import tyro
 
 from mrn.checked import Count, NonNegative, check
 from mrn.device import default_threads
+from mrn.errors import UserError
 from mrn.tables import console
 
 
@@ -18,7 +20,7 @@ def sweep(
     threads: int | None = None,
     backend: Literal["local", "ray"] = "local",
     address: str | None = None,
-    gpus: float = 0.0,
+    gpus: float | None = None,
     runs: Path = Path("runs"),
     discard_checkpoints: bool = False,
     dry_run: bool = False,
@@ -30,7 +32,7 @@ def sweep(
             a TOML file of your own (docs/reproduce.md).
         jobs: Runs at a time on this machine; by default one for each core.
         threads: CPU threads of each run; by default the cores divided by the jobs, on Ray 1. A
-            run's digits depend on it, so it is kept when a run goes on.
+            run's digits may depend on it, so it is kept when a run goes on.
         backend: `local` processes, or a `ray` cluster.
         address: Of the Ray cluster, `auto` for the one this machine belongs to; by default one is
             started on this machine.
@@ -38,29 +40,45 @@ def sweep(
         runs: The folder of all runs. Machines of a cluster have to share it.
         discard_checkpoints: Remove the checkpoints of finished runs, which need the most disk and
             without which a run cannot be trained longer.
-        dry_run: List the runs, with an estimate of time and disk from a short probe, and end.
+        dry_run: Say how much time and disk the runs of each task will take, from a short probe, and
+            end.
     """
     from mrn.experiments.backends import LocalBackend, RayBackend
+    from mrn.experiments.jobs import plan
     from mrn.experiments.overview import Overview
     from mrn.experiments.probe import estimate
     from mrn.experiments.suites import find_suite
-    from mrn.experiments.sweep import plan, sweep
+    from mrn.experiments.sweep import sweep
 
     check("jobs", jobs, Count | None)
     check("threads", threads, Count | None)
-    check("gpus", gpus, NonNegative)
+    check("gpus", gpus, NonNegative | None)
+    _refuse_without_effect(backend, jobs=jobs, address=address, gpus=gpus)
     cores = default_threads()
-    jobs = jobs or cores
-    threads = threads or (max(cores // jobs, 1) if backend == "local" else 1)
+    if backend == "local":
+        jobs = jobs or cores
+        threads = threads or max(cores // jobs, 1)
+    threads = threads or 1
     todo = plan(find_suite(suite), runs, threads)
     if dry_run:
-        table, total = estimate(todo, jobs, note=lambda text: print(text, file=sys.stderr))
-        console().print(table)
-        print(total)
+        needs = estimate(todo, jobs, discard_checkpoints, lambda text: print(text, file=sys.stderr))
+        for part in needs:
+            console().print(part, soft_wrap=isinstance(part, str), highlight=False)
         return
-    place = LocalBackend(jobs) if backend == "local" else RayBackend(address, threads, gpus)
+    place = LocalBackend(jobs) if jobs else RayBackend(address, threads, gpus or 0.0)
     sweep(todo, place, Overview(), discard_checkpoints)
-    print(f"Done. See them with: mrn report {todo[0].folder.parents[2]}")
+    print(f"Done. See them with: mrn report {shlex.quote(str(todo[0].root))}")
+
+
+def _refuse_without_effect(backend: str, **given: object) -> None:
+    """Refuse options that the backend does not know, rather than let them have no effect."""
+    remedies = {
+        "local": {"address": "add --backend ray", "gpus": "add --backend ray"},
+        "ray": {"jobs": "the cluster's size decides; --threads and --gpus are what a run asks for"},
+    }
+    for name, remedy in remedies[backend].items():
+        if given[name] is not None:
+            raise UserError(f"--{name} has no effect with --backend {backend}: {remedy}")
 
 
 def figures(
@@ -83,6 +101,7 @@ def figures(
 def report(
     runs: Annotated[Path, tyro.conf.arg(metavar="RUNS")],
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report"),
+    title: str = "",
     watch: bool = False,
     every: int = 30,
 ) -> None:
@@ -91,14 +110,15 @@ def report(
     Args:
         runs: A folder of runs, finished or not.
         out: The folder of the page, OUT/index.html.
+        title: Of the page; by default made from the name of the folder.
         watch: Write it again and again until all runs are finished; an open page follows.
         every: Seconds between these.
     """
     from mrn.experiments.report import write_report
 
     check("every", every, Count)
-    page, finished = write_report(runs, out, every if watch else 0)
+    page, finished = write_report(runs, out, every if watch else 0, title)
     print(f"Wrote {page}")
     while watch and not finished:
         time.sleep(every)
-        page, finished = write_report(runs, out, every)
+        page, finished = write_report(runs, out, every, title)

@@ -7,19 +7,21 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mrn.errors import UserError
+from mrn.errors import RunError, UserError
 from mrn.experiments.child import train_job
-from mrn.experiments.sweep import Handle, Job, Outcome
+from mrn.experiments.jobs import Job
+from mrn.experiments.sweep import Handle, Outcome
 from mrn.extras import import_extra
 from mrn.training.layout import log_file
 
 
 class LocalBackend:
-    """Each run is a process of this machine; what it prints goes to SEED.log beside its folder."""
+    """Each run is a process of this machine; what it prints goes to seed-SEED.log beside it."""
 
     def __init__(self, jobs: int) -> None:
         """So many processes at a time."""
@@ -29,9 +31,17 @@ class LocalBackend:
         """Train the job in a process of its own, which gets its settings as JSON."""
         # -P: as for `mrn` itself, the folder one happens to be in is no place to import from.
         command = [sys.executable, "-P", "-m", "mrn.experiments.child", str(job.folder)]
-        job.folder.parent.mkdir(parents=True, exist_ok=True)
         log = log_file(job.folder)
-        with open(log, "wb") as output:
+        try:
+            job.folder.parent.mkdir(parents=True, exist_ok=True)
+            output = open(log, "ab")  # noqa: SIM115 - closed below, once the process has it
+        except OSError as error:
+            raise RunError(f"cannot write {log}: {error.strerror}") from None
+        with output:
+            if output.tell():  # what an earlier process said is worth most when that one died
+                output.write(f"--- started again {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode())
+                output.flush()
+            begin = output.tell()
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -43,15 +53,15 @@ class LocalBackend:
         assert process.stdin is not None
         with suppress(BrokenPipeError), process.stdin:  # a process that died is noticed by `poll`
             process.stdin.write(json.dumps(job.config.to_dict()).encode())
-        return _LocalHandle(process, log)
+        return _LocalHandle(process, log, begin)
 
     def close(self) -> None:
         """Nothing to give back."""
 
 
 class _LocalHandle:
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
-        self.process, self.log = process, log
+    def __init__(self, process: subprocess.Popen[bytes], log: Path, begin: int) -> None:
+        self.process, self.log, self.begin = process, log, begin
 
     def poll(self) -> Outcome | None:
         code = self.process.poll()
@@ -60,14 +70,30 @@ class _LocalHandle:
         if code == 0:
             return Outcome("done")
         if code < 0:
-            return Outcome("lost", f"killed by {signal.Signals(-code).name}")
+            return Outcome("lost", f"killed by {_signal_name(-code)}")
         if code in (128 + signal.SIGINT, 128 + signal.SIGTERM):
             return Outcome("lost", "asked to end")
-        lines = self.log.read_text(errors="replace").strip().splitlines()
-        return Outcome("failed", f"{lines[-1] if lines else f'exit code {code}'} (see {self.log})")
+        last = self._last_line() or f"exit code {code}"
+        return Outcome("failed", f"{last} (see {self.log})")
+
+    def _last_line(self) -> str:
+        """The last that this process said; earlier ones wrote to the same log."""
+        try:
+            said = self.log.read_bytes()[self.begin :]
+        except OSError:  # removed in the meantime
+            return ""
+        return (said.decode(errors="replace").strip().splitlines() or [""])[-1]
 
     def stop(self) -> None:
         self.process.terminate()
+
+
+def _signal_name(number: int) -> str:
+    """As `kill -l` has it; most real-time signals have no name in Python."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 class RayBackend:

@@ -13,7 +13,7 @@ from mrn.experiments.stats import mean_and_std, mean_band
 from mrn.experiments.suites import ABLATIONS, SUITES
 from mrn.experiments.summary import REFERENCE, Summary, short_names, summarise
 from mrn.experiments.wording import as_csv, markdown
-from mrn.files import write_atomically
+from mrn.files import make_folder, write_atomically
 from mrn.intervals import Interval
 from mrn.naming import Method, safe_name
 from mrn.plotting import colours, in_order, pyplot, save
@@ -52,7 +52,7 @@ def draw_all(root: Path, out: Path) -> list[Path]:
     written = []
     for experiment, tasks in groups.items():
         folder = out / experiment
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         summary = summarise(tasks)
         for told in summary.warnings:
             warnings.warn(f"{experiment or root}: {told}", stacklevel=2)

@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -11,12 +10,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from mrn.errors import UserError
-from mrn.training.layout import LOCK, METRICS
-from mrn.training.metrics import read_metrics
-
-if TYPE_CHECKING:
-    from mrn.experiments.sweep import Job
+from mrn.experiments.jobs import Job, Standing
+from mrn.training.layout import LOCK
 
 SHOWN = 16
 """Running runs listed at most."""
@@ -32,43 +27,50 @@ class Overview:
         self.finished = self.failures = self.total = 0
         self.started_at = time.perf_counter()
 
-    def begin(self, jobs: Sequence["Job"], waiting: Sequence["Job"]) -> None:
+    def begin(self, jobs: Sequence[Job], waiting: Sequence[Job]) -> None:
         """These are all the runs, and those still to train."""
-        self.jobs, self.total = jobs, len(jobs)
+        self.total, self.planned = len(jobs), sum(job.epochs for job in jobs)
         self.finished = self.total - len(waiting)
-        self.epochs_before = sum(job.epochs_done for job in jobs)
+        # By run; brought up to date for those that run here, as the others' files do not change.
+        self.epochs = {job: min(job.epochs_done, job.epochs) for job in jobs}
+        self.epochs_before = sum(self.epochs.values())
         self._say(f"{self.total} runs, {self.finished} of them finished already")
 
-    def started(self, job: "Job") -> None:
+    def started(self, job: Job) -> None:
         """A run was handed over."""
         done = job.epochs_done
         self._say(f"started   {job.name}" + (f", going on after epoch {done}" if done else ""))
 
-    def done(self, job: "Job") -> None:
+    def done(self, job: Job) -> None:
         """A run is finished."""
         self.finished += 1
-        self._say(f"finished  {job.name}  success {_success(job)}  ({self.finished}/{self.total})")
+        self.epochs[job] = job.epochs
+        success = _success(job.standing)
+        self._say(f"finished  {job.name}  success {success}  ({self.finished}/{self.total})")
 
-    def lost(self, job: "Job", message: str) -> None:
+    def lost(self, job: Job, message: str) -> None:
         """The process of a run is gone; it will be started again."""
         self._say(f"lost      {job.name}: {message}; it goes on from where it was")
 
-    def failed(self, job: "Job", message: str) -> None:
+    def failed(self, job: Job, message: str) -> None:
         """A run cannot go on."""
         self.failures += 1
         self._say(f"failed    {job.name}: {message}")
 
-    def refresh(self, running: Collection["Job"], waiting: int) -> None:
+    def refresh(self, running: Collection[Job], waiting: int) -> None:
         """Show where the running ones are."""
         if not self.console.is_terminal:
             return
         begun = [job for job in running if (job.folder / LOCK).exists()]
         waiting += len(running) - len(begun)  # in the cluster's queue
         table = Table("running", "epoch", "", "success", box=None, pad_edge=False)
+        standings = {job: job.standing for job in begun}
+        self.epochs |= {job: min(now.epochs, job.epochs) for job, now in standings.items()}
         for job in begun[:SHOWN]:
-            done, epochs = job.epochs_done, job.config.epochs or 1
-            bar = ProgressBar(epochs, done, width=24)
-            table.add_row(job.name, f"{done}/{epochs}", bar, _success(job))
+            done = standings[job].epochs
+            bar = ProgressBar(job.epochs, done, width=24)
+            success = _success(standings[job])
+            table.add_row(job.name, f"{done}/{job.epochs}", bar, success)
         counts = f"{self.finished} done, {len(begun)} running, {waiting} waiting"
         if self.failures:
             counts += f", {self.failures} failed"
@@ -76,8 +78,8 @@ class Overview:
 
     def _left(self) -> str:
         """Time to go at the rate of epochs so far."""
-        done = sum(min(job.epochs_done, job.config.epochs or 1) for job in self.jobs)
-        todo = sum(job.config.epochs or 1 for job in self.jobs) - done
+        done = sum(self.epochs.values())
+        todo = self.planned - done
         if done <= self.epochs_before:
             return "-"
         rate = (done - self.epochs_before) / (time.perf_counter() - self.started_at)
@@ -106,9 +108,5 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"
 
 
-def _success(job: "Job") -> str:
-    try:
-        last = read_metrics(job.folder / METRICS)[-1]["success"]
-    except (UserError, IndexError):
-        return "-"
-    return "-" if last is None else f"{last:.0%}"
+def _success(standing: Standing) -> str:
+    return "-" if standing.success is None else f"{standing.success:.0%}"

@@ -1,17 +1,23 @@
 """How long the runs of a sweep will take here and how much disk they need, from a short probe."""
 
+import os
+import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
+from rich.markup import escape
 from rich.table import Table
 
 from mrn.config import Config
 from mrn.device import find_device, torch_threads
-from mrn.envs import GoalVectorEnv, find_task, make_envs
+from mrn.envs import GoalVectorEnv, make_envs
+from mrn.experiments.jobs import Job
 from mrn.experiments.overview import duration
-from mrn.experiments.sweep import Job
+from mrn.experiments.suite import task_of
 from mrn.training.trainer import Trainer
 
 UPDATES = 8
@@ -19,35 +25,99 @@ UPDATES = 8
 
 
 class Estimate(NamedTuple):
-    """What a run needs from its beginning, or from where it is."""
+    """What a run still needs."""
 
     seconds: float
-    bytes: int
+    checkpoints: int
+    """Bytes of those of a finished run."""
+    weights: int
+    """Bytes of what stays when they are discarded."""
+    there: int = 0
+    """Bytes of its folder as it is."""
 
 
 class _Update(NamedTuple):
     seconds: float
     replay_bytes: float  # of one stored transition
-    state_bytes: int  # of all weights in a run's folder
+    state_bytes: int  # of all else in a run's checkpoints
+    weights_bytes: int
 
 
-def estimate(jobs: Sequence[Job], at_a_time: int, note: Callable[[str], None]) -> tuple[Table, str]:
-    """What a sweep will take, as a table of its runs and a sentence about all of them."""
-    estimates = probe(jobs, note)
-    table = Table("run", "epochs", "done", "time left", "disk")
-    for job, need in estimates.items():
-        disk = f"{need.bytes / 2**20:,.0f} MiB"
-        epochs = (str(job.config.epochs), str(job.epochs_done))
-        table.add_row(job.name, *epochs, duration(need.seconds), disk)
-    total = sum(need.bytes for need in estimates.values())
-    whole = duration(makespan(estimates, at_a_time))
-    return table, (
-        f"{len(jobs)} runs, {at_a_time} at a time: about {whole} if they do not slow each other "
-        f"down, and {total / 2**30:.1f} GiB of disk (far less with --discard-checkpoints)"
-    )
+Estimates = dict[Job, Estimate]
 
 
-def probe(jobs: Sequence[Job], note: Callable[[str], None]) -> dict[Job, Estimate]:
+def estimate(
+    jobs: Sequence[Job], at_a_time: int | None, discard: bool, note: Callable[[str], None]
+) -> tuple[Table, str]:
+    """What a sweep will take, as a table of its tasks and a few sentences about all of it.
+
+    Args:
+        jobs: The runs.
+        at_a_time: How many are trained side by side; None where that is not known.
+        discard: Whether the checkpoints of finished runs are removed.
+        note: Is told what is being measured.
+    """
+    needs = probe(jobs, note)
+    table = Table("task", "methods", "runs", "finished", "epochs", "done", "time left", "disk")
+    tasks = dict.fromkeys(job.config.task for job in jobs)
+    for task in tasks:
+        own = {job: need for job, need in needs.items() if job.config.task == task}
+        counts = (
+            len({job.config.method for job in own}),
+            len(own),
+            sum(job.finished for job in own),
+            sum(job.epochs for job in own),
+            sum(min(job.epochs_done, job.epochs) for job in own),
+        )
+        seconds = sum(need.seconds for need in own.values())
+        size = disk(own, at_a_time, discard)
+        table.add_row(escape(task), *map(str, counts), duration(seconds), in_gib(size))
+    work = duration(sum(need.seconds for need in needs.values()))
+    time_left = f"about {work} of work"
+    if at_a_time:
+        whole = duration(makespan(needs, at_a_time))
+        time_left += f", {whole} with {at_a_time} at a time if they do not slow each other down"
+    return table, f"{len(jobs)} runs: {time_left}.\n{_about_disk(needs, at_a_time, discard)}"
+
+
+def _about_disk(needs: Estimates, at_a_time: int | None, discard: bool) -> str:
+    """How much disk is needed, how much there is, and what to do if that is not enough."""
+    root = next(iter(needs)).root
+    place = next(path for path in (root, *root.parents) if path.is_dir())
+    free = shutil.disk_usage(place).free
+    more = disk(needs, at_a_time, discard, further=True)
+    text = f"Disk: {in_gib(more)} more, {in_gib(free)} free in {place}"
+    if more <= free:
+        return f"{text}."
+    remedy = "choose another --runs"
+    smaller = disk(needs, at_a_time, True, further=True)
+    if not discard and smaller <= free:
+        remedy += f", or --discard-checkpoints, with which it takes {in_gib(smaller)}"
+    return f"{text}: THIS DOES NOT FIT; {remedy}."
+
+
+def disk(needs: Estimates, at_a_time: int | None, discard: bool, further: bool = False) -> int:
+    """Bytes of all runs when they are finished, or the most on the way there.
+
+    Args:
+        needs: What each run needs.
+        at_a_time: How many are trained side by side; None where that is not known.
+        discard: Whether only those that are being trained have checkpoints.
+        further: Count only what is not on the disk yet.
+    """
+    most = 0
+    checkpoints = []
+    for job, need in needs.items():
+        kept = need.weights + (0 if discard else need.checkpoints)
+        if not (further and job.finished):
+            most += max(kept - need.there, 0) if further else kept
+            checkpoints.append(need.checkpoints)
+    if discard:
+        most += sum(sorted(checkpoints, reverse=True)[:at_a_time])
+    return most
+
+
+def probe(jobs: Sequence[Job], note: Callable[[str], None]) -> Estimates:
     """Time one cycle's episodes on each task and a few updates of each critic, and multiply.
 
     Args:
@@ -59,10 +129,10 @@ def probe(jobs: Sequence[Job], note: Callable[[str], None]) -> dict[Job, Estimat
     """
     steps: dict[tuple[object, ...], float] = {}
     updates: dict[tuple[object, ...], _Update] = {}
-    estimates = {}
+    estimates: Estimates = {}
     for job in jobs:
         config, plan = job.config, job.config.schedule
-        shape = find_task(config.task, config.reward_shift, config.env_kwargs).shape
+        shape = task_of(config).shape
         place = (config.threads, config.engine, config.workers, plan.episodes)
         if (config.task, *place) not in steps:
             note(f"probing episodes of {config.task}")
@@ -79,12 +149,14 @@ def probe(jobs: Sequence[Job], note: Callable[[str], None]) -> dict[Job, Estimat
         stored = min(epochs * episodes * shape.horizon, config.memory.capacity)
         estimates[job] = Estimate(
             seconds=max(epochs - job.epochs_done, 0) * epoch,
-            bytes=round(stored * update.replay_bytes) + update.state_bytes,
+            checkpoints=round(stored * update.replay_bytes) + update.state_bytes,
+            weights=update.weights_bytes,
+            there=_size(job.folder),
         )
     return estimates
 
 
-def makespan(estimates: dict[Job, Estimate], at_a_time: int) -> float:
+def makespan(estimates: Estimates, at_a_time: int) -> float:
     """Seconds for all of them when the next one begins as soon as a place is free."""
     places = [0.0] * at_a_time
     for need in estimates.values():
@@ -116,13 +188,28 @@ def _probe_update(config: Config) -> _Update:
     checkpoint = sum(tensor.nbytes for tensor in trainer.tensors().values())
     weights = sum(tensor.nbytes for tensor in trainer.agent.state_dict().values())
     # The last two checkpoints are kept, and the latest and the best weights.
-    return _Update(seconds, trainer.replay.nbytes / capacity, 2 * checkpoint + 2 * weights)
+    return _Update(seconds, trainer.replay.nbytes / capacity, 2 * checkpoint, 2 * weights)
 
 
 def _trainer(config: Config) -> tuple[Trainer, GoalVectorEnv]:
     """An untrained agent with a small memory, and its environments."""
-    task = find_task(config.task, config.reward_shift, config.env_kwargs)
+    task = task_of(config)
     engine = (config.engine, config.threads or 1, config.workers, config.worker_timeout)
     envs = make_envs(task.shape, config.schedule.episodes, *engine)
     small = replace(config.memory, capacity=10 * task.shape.horizon * config.schedule.episodes)
     return Trainer(replace(config, memory=small), task, find_device(config.device)), envs
+
+
+def _size(folder: Path) -> int:
+    """Bytes of the files in a folder, which may be missing, or written to."""
+    total = 0
+    for path, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += os.stat(os.path.join(path, name), follow_symlinks=False).st_size
+    return total
+
+
+def in_gib(size: float) -> str:
+    """A size as a person says it."""
+    return f"{size / 2**30:,.1f} GiB" if size >= 2**30 else f"{size / 2**20:,.0f} MiB"

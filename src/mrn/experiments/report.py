@@ -50,10 +50,7 @@ def write_report(root: Path, out: Path, refresh: int = 0, title: str = "") -> tu
         "refresh": 0 if finished else refresh,
     }
     page = _fill(data | _data(runs))
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot make the folder {out}: {error.strerror}") from None
+    make_folder(out)
     write_atomically(out / "index.html", page.encode())
     return out / "index.html", finished
 

@@ -67,7 +67,7 @@ class Run:
     @property
     def planned(self) -> int:
         """Epochs that the run was started for, as far as is known; fewer if it could stop early."""
-        stop_at = self.config and self.config.stop_at
+        stop_at = None if self.config is None else self.config.stop_at
         if stop_at is not None and (self.success >= stop_at).any():
             return self.epochs
         return (self.config and self.config.epochs) or self.epochs

@@ -7,43 +7,19 @@ so that several sweeps over the same storage share the work.
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
-from mrn.config import Config
 from mrn.errors import RunError
+from mrn.experiments.jobs import Job
 from mrn.experiments.overview import Overview
-from mrn.experiments.suites import Suite
+from mrn.files import make_folder
 from mrn.signals import Interruption
-from mrn.training.layout import CHECKPOINTS, CONFIG, METRICS
+from mrn.training.layout import CHECKPOINTS
 from mrn.training.lock import is_held
-from mrn.training.metrics import read_metrics
-from mrn.training.rundir import check_settings, read_settings
 
 POLL_SECONDS = 0.2
 LOST_LIMIT = 3
 """How often a run is started again after its process was killed or its machine went away."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """A run to train, and where."""
-
-    config: Config
-    folder: Path
-    name: str
-
-    @property
-    def finished(self) -> bool:
-        """Whether all its epochs are there."""
-        return self.epochs_done >= (self.config.epochs or 1)
-
-    @property
-    def epochs_done(self) -> int:
-        """Rows of its metrics."""
-        file = self.folder / METRICS
-        return len(read_metrics(file)) if file.exists() else 0
 
 
 class Outcome(NamedTuple):
@@ -70,31 +46,14 @@ class Backend(Protocol):
     """Runs to hand over at a time."""
 
     def start(self, job: Job) -> Handle:
-        """Train a run, or go on with it."""
+        """Train a run, or go on with it.
+
+        Raises:
+            RunError: It cannot even be started.
+        """
 
     def close(self) -> None:
         """Give back what it holds."""
-
-
-def plan(suite: Suite, runs: Path, threads: int) -> list[Job]:
-    """The jobs of a suite below the folder of all runs.
-
-    A run that was begun keeps its number of threads: sums are rounded differently by another.
-
-    Raises:
-        UserError: A folder holds a run of other settings, or is damaged.
-    """
-    jobs = []
-    for config in suite.configs():
-        folder = (runs / suite.folder / config.folder).absolute()
-        begun = read_settings(folder) if (folder / CONFIG).exists() else None
-        if begun is not None:
-            check_settings(begun, config, str(folder))
-        chosen = config.threads or (begun and begun.threads) or threads
-        job = Job(replace(config, threads=chosen), folder, str(config.folder))
-        _ = job.finished  # reads its metrics: damaged ones are noticed before anything starts
-        jobs.append(job)
-    return jobs
 
 
 def sweep(jobs: Sequence[Job], backend: Backend, overview: Overview, discard: bool = False) -> None:
@@ -107,61 +66,88 @@ def sweep(jobs: Sequence[Job], backend: Backend, overview: Overview, discard: bo
         discard: Remove the checkpoints of finished runs, which only training longer needs.
 
     Raises:
+        UserError: The folder cannot be written to; nothing was started.
         RunError: Some failed; all others are finished.
         Interrupted: The sweep was asked to end; all runs have saved.
     """
-    waiting = [job for job in jobs if not job.finished]
-    overview.begin(jobs, waiting)
-    running: dict[Job, Handle] = {}
-    failed: dict[Job, str] = {}
-    lost: dict[Job, int] = {}
+    work = _Sweep(jobs, backend, overview, discard)
+    if work.waiting:
+        make_folder(work.waiting[0].root, "choose another --runs")
+    overview.begin(jobs, work.waiting)
     with overview, Interruption("waiting for the runs to save") as interruption:
         try:
-            while (waiting or running) and not interruption.received:
-                for job in list(waiting):
-                    if len(running) >= backend.capacity:
-                        break
-                    if job.finished:  # by another sweep
-                        waiting.remove(job)
-                        overview.done(job)
-                    elif not is_held(job.folder):
-                        waiting.remove(job)
-                        running[job] = backend.start(job)
-                        overview.started(job)
-                for job, handle in list(running.items()):
-                    outcome = handle.poll()
-                    if outcome is None:
-                        continue
-                    del running[job]
-                    kind, message = _judge(job, outcome)
-                    if kind == "lost":
-                        lost[job] = lost.get(job, 0) + 1
-                        if lost[job] <= LOST_LIMIT:
-                            overview.lost(job, message)
-                            waiting.insert(0, job)
-                            continue
-                        message = f"{message}, {lost[job]} times"
-                    if kind == "done":
-                        if discard:
-                            shutil.rmtree(job.folder / CHECKPOINTS, ignore_errors=True)
-                        overview.done(job)
-                    elif is_held(job.folder):  # another sweep was faster
-                        waiting.append(job)
-                    else:
-                        failed[job] = message
-                        overview.failed(job, message)
-                overview.refresh(running, len(waiting))
+            while (work.waiting or work.running) and not interruption.received:
+                work.start()
+                work.collect()
+                overview.refresh(work.running, len(work.waiting))
                 time.sleep(POLL_SECONDS)
         finally:
-            _stop(running)
+            _stop(work.running)
             backend.close()
         if interruption.received:
             raise interruption.end("the same command")
-    if failed:
-        names = "; ".join(f"{job.name}: {message}" for job, message in failed.items())
+    if work.failed:
+        names = "; ".join(f"{job.name}: {message}" for job, message in work.failed.items())
         raise RunError(
-            f"{len(failed)} of {len(jobs)} runs failed, the others are finished: {names}"
+            f"{len(work.failed)} of {len(jobs)} runs failed, the others are finished: {names}"
         )
+
+
+class _Sweep:
+    """Which runs wait, which are on their way, and which have failed."""
+
+    def __init__(
+        self, jobs: Sequence[Job], backend: Backend, overview: Overview, discard: bool
+    ) -> None:
+        self.backend, self.overview, self.discard = backend, overview, discard
+        self.waiting = [job for job in jobs if not job.finished]
+        self.running: dict[Job, Handle] = {}
+        self.failed: dict[Job, str] = {}
+        self.lost: dict[Job, int] = {}
+
+    def start(self) -> None:
+        """Hand over as many runs as there is room for."""
+        for job in list(self.waiting):
+            if len(self.running) >= self.backend.capacity:
+                break
+            if job.finished:  # by another sweep
+                self.waiting.remove(job)
+                self.overview.done(job)
+            elif not is_held(job.folder):
+                self.waiting.remove(job)
+                try:
+                    self.running[job] = self.backend.start(job)
+                    self.overview.started(job)
+                except RunError as error:
+                    self._fail(job, str(error))
+
+    def collect(self) -> None:
+        """See which have ended, and how."""
+        for job, handle in list(self.running.items()):
+            outcome = handle.poll()
+            if outcome is None:
+                continue
+            del self.running[job]
+            kind, message = _judge(job, outcome)
+            if kind == "lost":
+                self.lost[job] = self.lost.get(job, 0) + 1
+                if self.lost[job] <= LOST_LIMIT:
+                    self.overview.lost(job, message)
+                    self.waiting.insert(0, job)
+                    continue
+                message = f"{message}, {self.lost[job]} times"
+            if kind == "done":
+                if self.discard:
+                    shutil.rmtree(job.folder / CHECKPOINTS, ignore_errors=True)
+                self.overview.done(job)
+            elif is_held(job.folder):  # another sweep was faster
+                self.waiting.append(job)
+            else:
+                self._fail(job, message)
+
+    def _fail(self, job: Job, message: str) -> None:
+        self.failed[job] = message
+        self.overview.failed(job, message)
 
 
 def _judge(job: Job, outcome: Outcome) -> Outcome:

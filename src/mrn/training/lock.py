@@ -1,5 +1,6 @@
 """One writer for a run folder."""
 
+import errno
 import fcntl
 import os
 import time
@@ -8,6 +9,9 @@ from typing import IO
 
 from mrn.errors import UserError
 from mrn.training.layout import LOCK
+
+_NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS)
+"""What `flock` answers where the storage has no file locks: some network file systems."""
 
 
 class RunLock:
@@ -18,7 +22,12 @@ class RunLock:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Take the lock, or say who has it."""
+        """Take the lock.
+
+        Raises:
+            UserError: Another process has it, or there are no locks on this storage.
+            OSError: The folder cannot be written to.
+        """
         self._path = folder / LOCK
         self._file = open(self._path, "a+")  # noqa: SIM115 - open as long as it is held
         try:
@@ -26,14 +35,22 @@ class RunLock:
             # A holder that ended in this moment has removed the file: it locks nothing any more.
             if os.fstat(self._file.fileno()).st_nlink == 0:
                 raise BlockingIOError
-        except OSError:
+        except OSError as error:
             self._file.seek(0)
             holder = self._file.read(20).strip() or "unknown"
             self._file.close()
-            raise UserError(
-                f"another process (number {holder}) is training in {folder}; wait for it, stop it, "
-                "or choose another --run-dir"
-            ) from None
+            if isinstance(error, BlockingIOError):
+                raise UserError(
+                    f"another process (number {holder}) is training in {folder}; wait for it, "
+                    "stop it, or choose another --run-dir"
+                ) from None
+            if error.errno in _NO_LOCKS:
+                raise UserError(
+                    f"the storage of {folder} has no file locks ({error.strerror}), without which "
+                    "two processes could write to one run: choose a folder on another disk "
+                    "(--run-dir or --runs), or mount this one with locks"
+                ) from None
+            raise
         self._file.truncate(0)
         self._file.write(f"{os.getpid()}\n")
         self._file.flush()
@@ -49,7 +66,7 @@ def _flock(file: IO[str], tries: int = 10) -> None:
     for left in reversed(range(tries)):
         try:
             return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             if not left:
                 raise
         time.sleep(0.03)
@@ -63,6 +80,6 @@ def is_held(folder: Path) -> bool:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:  # there is no such file
+    except OSError:  # there is no such file, or no such thing as a lock: the run will say so
         return False
     return False

@@ -177,9 +177,9 @@ def check_settings(
     """
     saved, given = flatten(before.to_dict()), flatten(now.to_dict())
     differing = [
-        f"{name} was {saved[name]!r}, now {given[name]!r}"
-        for name in saved
-        if saved[name] != given[name] and name not in CHANGEABLE
+        f"{name} was {saved.get(name)!r}, now {given.get(name)!r}"
+        for name in saved | given  # agents have settings of their own
+        if saved.get(name) != given.get(name) and name not in CHANGEABLE
     ]
     if differing:
         raise UserError(f"{where} belongs to other settings: {'; '.join(differing)}. {remedy}")

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from rich.table import Table
 
-from mrn.files import write_atomically
+from mrn.files import make_folder, write_atomically
 from mrn.plotting import pyplot
 from mrn.studies.inspection.measure import (
     LEAST_SUCCESSES,
@@ -53,7 +53,7 @@ def _add_triangle(shown: Table, what: str, found: Violations) -> None:
 
 def write(found: Inspection, agent: Agent, moments: Moments, folder: Path) -> list[Path]:
     """Write inspect.json and inspect.png."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     paths = [folder / "inspect.json", folder / "inspect.png"]
     write_atomically(paths[0], json.dumps(asdict(found), indent=2).encode())
     write_atomically(paths[1], draw(agent, moments))

@@ -2,15 +2,16 @@
 
 import csv
 import io
+import signal
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
 from mrn.device import default_threads
-from mrn.errors import UserError
-from mrn.files import write_atomically
+from mrn.files import make_folder, write_atomically
 from mrn.plotting import pyplot
+from mrn.signals import Interrupted
 from mrn.studies.toy.figure import asymmetric_share, draw_parts, draw_study
 from mrn.studies.toy.models import MODELS
 from mrn.studies.toy.study import CHANGED, CHANGED_ETAS, Fit, constant_error, sensitivity, study
@@ -26,14 +27,23 @@ def run(folder: Path, with_sensitivity: bool = False, page: Path | None = None) 
         folder: Made if missing.
         with_sensitivity: Also measure what decides between MRN and the monolithic network.
         page: A Markdown page whose marked sections are replaced by the tables.
+
+    Raises:
+        UserError: The folder cannot be made, or the page has no place for the tables.
+        Interrupted: Ctrl-C ended it; all its processes have ended.
     """
+    try:
+        return _run(folder, with_sensitivity, page)
+    except KeyboardInterrupt:
+        message = f"{signal.SIGINT.name}: the study was not finished; start it again with mrn toy"
+        raise Interrupted(signal.SIGINT, message) from None
+
+
+def _run(folder: Path, with_sensitivity: bool, page: Path | None) -> list[Table]:
     pyplot()  # if it is missing, say so before minutes of training, not after
     if page:
         require_sections(page, ["best", "sensitivity"] if with_sensitivity else ["best"])
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot make the folder {folder}: {error.strerror}") from None
+    make_folder(folder)
     workers = default_threads()
     fits = study(workers)
     _write_csv(folder / "curves.csv", _curves(fits))

@@ -6,10 +6,9 @@ what is reported on 10,000 others.
 
 import dataclasses
 import math
-import multiprocessing
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -19,6 +18,7 @@ from torch.func import functional_call, stack_module_state, vmap
 from mrn.critics.base import count_parameters
 from mrn.seeding import make_generator, seeded_weights
 from mrn.studies.toy.models import MODELS, make_model
+from mrn.studies.toy.pool import run_all
 from mrn.studies.toy.square import shortest_path_length, slope_length
 
 CHUNK = 1000
@@ -164,18 +164,18 @@ def constant_error(settings: Settings, eta: float, seed: int) -> float:
     return float(settings.target(start, goal, torch.tensor(eta)).var(correction=0))
 
 
-def train_all(jobs: Sequence[tuple[str, Settings]], workers: int) -> list[Fit]:
-    """Train several kinds, one per process and thread: the same numbers for any number of cores."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, torch.set_num_threads, (1,)) as pool:
-        # The last ones take longest (IQE sorts), so they start first.
-        running = [pool.submit(train, name, settings) for name, settings in reversed(jobs)]
-        return [job.result() for job in reversed(running)]
+def train_all(jobs: Mapping[str, tuple[str, Settings]], workers: int) -> dict[str, Fit]:
+    """Train several kinds, one per process and thread: the same numbers for any number of cores.
+
+    The last ones of a study take longest (IQE sorts), and `run_all` starts with those.
+    """
+    return run_all({title: partial(train, *job) for title, job in jobs.items()}, workers)
 
 
 def study(workers: int) -> list[Fit]:
     """The toy example with every kind of network."""
-    return train_all([(name, Settings()) for name in MODELS], workers)
+    jobs = {model.title: (name, Settings()) for name, model in MODELS.items()}
+    return list(train_all(jobs, workers).values())
 
 
 def sensitivity(workers: int) -> dict[str, list[Fit]]:
@@ -199,6 +199,10 @@ def sensitivity(workers: int) -> dict[str, list[Fit]]:
         "200 pairs": {"pairs": 200},
         "no jump (slope)": {"target": slope_length},
     }
-    settings = [dataclasses.replace(base, **change) for change in changes.values()]  # type: ignore[arg-type]
-    fits = train_all([(name, one) for one in settings for name in CHANGED], workers)
+    jobs = {
+        f"{MODELS[name].title}, {what}": (name, dataclasses.replace(base, **change))  # type: ignore[arg-type]
+        for what, change in changes.items()
+        for name in CHANGED
+    }
+    fits = list(train_all(jobs, workers).values())
     return {what: fits[2 * i : 2 * i + 2] for i, what in enumerate(changes)}

@@ -1,0 +1,190 @@
+"""Sweeps within this process: what they make of folders, and what they read."""
+
+import io
+import json
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rich.live import Live
+
+from mrn.envs import TASKS
+from mrn.errors import RunError, UserError
+from mrn.experiments import jobs as jobs_module
+from mrn.experiments.backends import LocalBackend
+from mrn.experiments.jobs import Standing, plan
+from mrn.experiments.overview import Overview
+from mrn.experiments.runs import find_runs, group
+from mrn.experiments.suite import Suite
+from mrn.experiments.sweep import Outcome, sweep
+from mrn.training.layout import LOCK, METRICS, log_file
+from mrn.training.metrics import COLUMNS, read_metrics, write_metrics
+from mrn.training.rundir import RunDir
+
+SUITE = Suite(("FetchReach",), ("mrn", "bvn"), seeds=(1,), folder="s", settings={"epochs": 2})
+
+
+def write_rows(folder: Path, count: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    row = dict.fromkeys(COLUMNS, 0.5)
+    write_metrics(folder / METRICS, COLUMNS, [row | {"epoch": n + 1} for n in range(count)])
+
+
+class Instantly:
+    """Trains a run by writing down that it is done."""
+
+    capacity = 1
+
+    def start(self, job):
+        self.job = job
+        return self
+
+    def poll(self):
+        write_rows(self.job.folder, self.job.epochs)
+        return Outcome("done")
+
+    def stop(self):
+        pass
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def stand_in(tmp_path, monkeypatch):
+    """A function that puts a shell script in the place of Python; $4 is the run's folder."""
+
+    def put(script: str) -> None:
+        file = tmp_path / "python"
+        file.write_text(f"#!/bin/sh\ncat > {tmp_path}/settings\n{script}")
+        file.chmod(0o755)
+        monkeypatch.setattr(sys, "executable", str(file))
+
+    return put
+
+
+def test_a_run_killed_while_it_wrote_its_settings_was_not_begun(tmp_path):
+    folder = plan(SUITE, tmp_path, 1)[0].folder
+    folder.mkdir(parents=True)
+    (folder / ".config.json.new").write_text('{"config"')
+    jobs = plan(SUITE, tmp_path, 3)
+    assert [(job.standing, job.config.threads) for job in jobs] == [(Standing(), 3)] * 2
+    sweep(jobs, Instantly(), Overview())
+    assert all(job.finished for job in jobs)
+
+
+def test_other_settings_are_refused_with_the_remedies_of_a_sweep(tmp_path):
+    job = plan(SUITE, tmp_path, 2)[0]
+    RunDir(job.folder, job.config, TASKS["FetchReach"].shape).close()
+    assert plan(SUITE, tmp_path, 1)[0].config.threads == 2  # as it was begun
+    other = Suite(("FetchReach",), seeds=(1,), folder="s", settings={"epochs": 2, "width": 8})
+    with pytest.raises(UserError, match="width was 256, now 8") as caught:
+        plan(other, tmp_path, 1)
+    assert 'folder = "NAME"' in str(caught.value)
+    assert "--runs" in str(caught.value)
+    assert "--run-dir" not in str(caught.value)
+
+
+def test_the_combinations_of_a_grid_are_methods_of_their_own(tmp_path):
+    tables = {"settings": {"epochs": 2}, "grid": {"learning_rate": [1e-3, 2e-3]}}
+    suite = Suite(("FetchReach",), seeds=(1, 2), folder="s", **tables)
+    for job in plan(suite, tmp_path, 1):
+        with RunDir(job.folder, job.config, TASKS["FetchReach"].shape):
+            write_rows(job.folder, 2)
+    assert all(job.finished for job in plan(suite, tmp_path, 1))
+    methods = group(find_runs(tmp_path))["s"]["FetchReach"]
+    assert {name: len(runs) for name, runs in methods.items()} == {
+        "ddpg-mrn+learning_rate=0.001": 2,
+        "ddpg-mrn+learning_rate=0.002": 2,
+    }
+
+
+def test_only_what_changed_is_read_again(tmp_path, monkeypatch):
+    seeds = tuple(range(30))
+    jobs = plan(Suite(("FetchReach",), ("mrn", "bvn"), seeds=seeds, folder="s"), tmp_path, 1)
+    for job in jobs:
+        write_rows(job.folder, 3)
+    reads = []
+    monkeypatch.setattr(jobs_module, "read_metrics", lambda f: reads.append(f) or read_metrics(f))
+    overview = Overview()
+    overview.console = Console(file=io.StringIO(), force_terminal=True, width=100)
+    overview.live = Live(console=overview.console, auto_refresh=False)
+    overview.begin(jobs, jobs)
+    assert len(reads) == len(jobs) == 60
+    running = jobs[:2]
+    for job in running:
+        (job.folder / LOCK).touch()
+    for _ in range(20):
+        overview.refresh(running, 58)
+    assert len(reads) == 60
+    write_rows(running[1].folder, 4)
+    for _ in range(20):
+        overview.refresh(running, 58)
+    assert reads[60:] == [running[1].folder / METRICS]
+    shown = overview.live.renderable.renderables[0]
+    assert list(shown.columns[1].cells) == ["3/25", "4/25"]
+    assert overview.epochs[running[1]] == 4
+
+
+def test_the_time_left_follows_the_epochs_of_the_running(tmp_path, monkeypatch):
+    jobs = plan(SUITE, tmp_path, 1)
+    overview = Overview()
+    overview.console = Console(file=io.StringIO(), force_terminal=True)
+    overview.begin(jobs, jobs)
+    assert overview._left() == "-"
+    clock = overview.started_at
+    monkeypatch.setattr("mrn.experiments.overview.time.perf_counter", lambda: clock + 10)
+    write_rows(jobs[0].folder, 1)
+    (jobs[0].folder / LOCK).touch()
+    overview.refresh(jobs[:1], 1)
+    assert overview._left() == "30 s"  # 1 epoch in 10 s, 3 to go
+    overview.done(jobs[0])
+    assert overview._left() == "10 s"
+
+
+def test_a_real_time_signal_does_not_end_the_sweep_and_the_log_is_kept(tmp_path, stand_in, capsys):
+    jobs = plan(Suite(("FetchReach",), seeds=(1,), folder="s"), tmp_path / "runs", 1)
+    write_rows(tmp_path / "done", jobs[0].epochs)
+    number = signal.SIGRTMIN + 1
+    stand_in(f"""
+        if [ -e {tmp_path}/once ]; then
+            echo second; mkdir $4; cp {tmp_path}/done/{METRICS} $4
+        else
+            echo first; touch {tmp_path}/once; kill -{number} $$
+        fi""")
+    sweep(jobs, LocalBackend(1), Overview())
+    assert f"killed by signal {number}" in capsys.readouterr().out
+    first, again, second = log_file(jobs[0].folder).read_text().splitlines()
+    assert (first, second) == ("first", "second")
+    assert again.startswith("--- started again 20")
+    assert json.loads((tmp_path / "settings").read_text())["seed"] == 1
+
+
+def test_a_failure_is_told_in_the_last_processs_own_words(tmp_path, stand_in):
+    jobs = plan(Suite(("FetchReach",), seeds=(1,), folder="s"), tmp_path / "runs", 1)
+    for script, message in (("echo it broke; exit 3", "it broke"), ("exit 4", "exit code 4")):
+        stand_in(script)
+        with pytest.raises(RunError, match=f"seed-1: {message} \\(see "):
+            sweep(jobs, LocalBackend(1), Overview())
+
+
+def test_a_file_in_the_way_of_one_run_fails_that_one_alone(tmp_path, stand_in):
+    jobs = plan(SUITE, tmp_path / "runs", 1)
+    write_rows(tmp_path / "done", 2)
+    jobs[0].folder.parents[1].mkdir(parents=True)
+    jobs[0].folder.parent.write_text("in the way")
+    stand_in(f"mkdir $4; cp {tmp_path}/done/{METRICS} $4")
+    with pytest.raises(RunError, match=r"1 of 2 runs failed.*cannot write .*seed-1.log"):
+        sweep(jobs, LocalBackend(1), Overview())
+    assert jobs[1].finished
+
+
+def test_a_folder_that_cannot_be_written_to_is_one_sentence(tmp_path):
+    (tmp_path / "runs").write_text("in the way")
+    jobs = plan(SUITE, tmp_path / "runs", 1)
+    with pytest.raises(UserError, match=r"cannot write to .*runs/s: .*/runs is a file; .*--runs"):
+        sweep(jobs, LocalBackend(1), Overview())
+    with pytest.raises(UserError, match="cannot write to /proc/none/s: .*; choose another --runs"):
+        sweep(plan(SUITE, Path("/proc/none"), 1), LocalBackend(1), Overview())

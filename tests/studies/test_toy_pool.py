@@ -1,0 +1,75 @@
+"""The toy example's processes: they end with it, and it tells how far it is."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from mrn.errors import RunError
+from mrn.studies.toy.pool import run_all
+from tests.reliability.test_signals import alive, children
+
+
+def seconds_of(pid: int) -> float:
+    """Processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+# Importing takes about 3 seconds: the first is in the middle of that, the second trains.
+@pytest.mark.parametrize("worked", [0.5, 4.0])
+def test_ctrl_c_ends_all_of_it_at_once(tmp_path, worked):
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import mrn.cli; mrn.cli.main()",
+            "toy",
+            "-o",
+            str(tmp_path / "toy"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    until = time.monotonic() + 100
+    while sum(seconds_of(pid) > worked for pid in children(process.pid)) < 1:
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    below = children(process.pid)
+    assert len(below) >= 2  # a worker at least, and multiprocessing's own
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    began = time.monotonic()
+    first = process.stderr.readline()
+    assert time.monotonic() - began < 10  # the study takes minutes
+    out, errors = process.communicate(timeout=100)  # Python puts torch away, on a busy machine
+    assert process.returncode == 130
+    assert out == ""
+    lines = (first + errors).splitlines()
+    assert lines[-1].startswith("SIGINT: the study was not finished")
+    assert all(line.startswith("trained ") for line in lines[:-1])
+    assert not [pid for pid in below if alive(pid)]
+
+
+def test_each_piece_is_told_when_it_is_done_and_results_keep_their_order(capsys):
+    work = {f"root of {n}": partial(pow, n, 0.5) for n in (4.0, 9.0, 16.0)}
+    assert list(run_all(work, 2).items()) == [
+        ("root of 4.0", 2.0), ("root of 9.0", 3.0), ("root of 16.0", 4.0),
+    ]  # fmt: skip
+    lines = capsys.readouterr().err.splitlines()
+    assert sorted(line.split(" (")[0] for line in lines) == sorted(f"trained {n}" for n in work)
+    assert lines[-1].endswith("(3/3)")
+
+
+def test_a_killed_process_is_told_and_an_error_is_raised_again():
+    with pytest.raises(RunError, match="a process of the study was killed"):
+        run_all({"dies": partial(os._exit, 9)}, 1)
+    with pytest.raises(ValueError, match="could not convert"):
+        run_all({"fails": partial(float, "x"), "waits": partial(time.sleep, 600)}, 2)
