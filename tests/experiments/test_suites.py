@@ -84,10 +84,11 @@ def test_settings_of_a_task_come_before_those_of_all_and_a_grid_is_methods(tmp_p
 
 def test_a_task_is_looked_at_once_even_where_the_epochs_are_given(monkeypatch):
     asked = []
+    suite_module._find.cache_clear()
     monkeypatch.setattr(suite_module, "find_task", lambda *a: asked.append(a) or find_task(*a))
     tasks = ("FetchReach", "FetchPush")
     assert len(Suite(tasks, ("mrn", "bvn"), settings={"epochs": 2}).configs()) == 20
-    assert asked == [("FetchReach", 0.0), ("FetchPush", 0.0)]
+    assert asked == [("FetchReach", 0.0, {}), ("FetchPush", 0.0, {})]
     with pytest.raises(UserError, match="Did you mean 'FetchPush'?"):
         Suite(("FetchPusch",), settings={"epochs": 2}).configs()
 

@@ -16,7 +16,7 @@ from mrn.experiments.runs import Run, find_runs, group
 from mrn.experiments.summary import Row, rows_of_choices, short_names, summarise
 from mrn.experiments.wording import show_cost
 from mrn.extras import import_extra
-from mrn.files import read_bounded, write_atomically
+from mrn.files import make_folder, read_bounded, write_atomically
 from mrn.plotting import colours, in_order
 
 VIDEOS = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}

@@ -83,7 +83,10 @@ class Suite(Checked):
         seen: set[Path] = set()
         for each in itertools.product(*lists):
             config = self._config(*each)
-            configs.append(replace(config, epochs=config.epochs or task_of(config).epochs))
+            usual = task_of(
+                config
+            ).epochs  # also where others are given: an unknown task is refused
+            configs.append(replace(config, epochs=config.epochs or usual))
             if config.folder in seen:
                 raise UserError(f"the run {config.folder} is there twice")
             seen.add(config.folder)

@@ -161,7 +161,7 @@ def read_about_file(file: Path) -> About:
 def _texts(table: Any) -> dict[str, str]:
     """A table of texts, of unknown origin."""
     table = table if isinstance(table, dict) else {}
-    return {str(name): str(value) for name, value in table.items()}
+    return {str(name): str(value) for name, value in table.items() if value is not None}
 
 
 def check_settings(
