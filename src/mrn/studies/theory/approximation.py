@@ -30,10 +30,10 @@ def axioms_table() -> Table:
             model = fit.model(ETA, seed).double()
             x, y, z = _points(seed, "triples", 3 * TRIPLES).unflatten(0, (3, -1))
             with torch.no_grad():
-                direct, there, on = model(x, z), model(x, y), model(y, z)
+                direct, first, second = model(x, z), model(x, y), model(y, z)
                 at.append(model(x, x).abs().max())
             lowest.append(direct.min())
-            excess.append(direct - there - on)
+            excess.append(direct - first - second)
         above = torch.cat(excess)
         rows.append(
             (

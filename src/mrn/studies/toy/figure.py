@@ -52,9 +52,9 @@ def draw_study(fits: list[Fit], path: Path) -> None:
             low, high = (mean - band)[shown], (mean + band)[shown]
             ax.fill_between(at, low, high, color=colour, alpha=0.2, linewidth=0)
             ax.plot(at[-1:], mean[shown][-1:], "o", color=colour, markersize=4)
-        for name, style in RIVALS.items():
-            looks = {"color": COLOURS[name], "linestyle": style, "linewidth": 1}
-            ax.axhline(by_name[name].best[i].mean(), label=MODELS[name].title, **looks)
+        for name, dashes in RIVALS.items():
+            style = {"color": COLOURS[name], "linestyle": dashes, "linewidth": 1}
+            ax.axhline(by_name[name].best[i].mean(), label=MODELS[name].title, **style)
         ax.set(title=f"η = {eta}", xscale="log", xlabel="iteration")
         ax.set(yscale="log", ylim=(3e-4, 1), ylabel="mean squared error")
     handles, labels = ax.get_legend_handles_labels()
