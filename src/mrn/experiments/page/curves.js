@@ -29,10 +29,28 @@ function smooth(values, keep) {
 
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
-// Draws with replacement, the same ones for each epoch and at each visit (mulberry32).
-const draws = {};
+// Samples of so many runs, drawn with replacement: places and how likely they are. Of few runs these
+// are all there are, of more a thousand random ones (mulberry32), the same for each epoch and visit.
+const samples = {};
 function resamples(count) {
-  if (draws[count]) return draws[count];
+  return (samples[count] ||= count <= 6 ? everySample(count, []) : randomSamples(count, 1000));
+}
+
+function everySample(count, places) {
+  if (places.length === count) {
+    // Orders of these places, of count ** count in all.
+    let share = 1, same = 0;
+    places.forEach((place, i) => {
+      same = place === places[i - 1] ? same + 1 : 1;
+      share *= (i + 1) / same / count;
+    });
+    return [{ places, share }];
+  }
+  const rest = Array.from({ length: count }, (_, i) => i).slice(places.at(-1) || 0);
+  return rest.flatMap((place) => everySample(count, [...places, place]));
+}
+
+function randomSamples(count, many) {
   let state = 1;
   const random = () => {
     state = (state + 0x6d2b79f5) | 0;
@@ -40,22 +58,21 @@ function resamples(count) {
     t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
     return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
   };
-  const one = () => Array.from({ length: count }, () => Math.floor(random() * count));
-  return (draws[count] = Array.from({ length: 1000 }, one));
+  const draw = () => Array.from({ length: count }, () => Math.floor(random() * count));
+  return Array.from({ length: many }, () => ({ places: draw(), share: 1 / many }));
 }
 
 // The 95 % bootstrap interval of the mean; of one value there is none.
 function interval(values) {
   if (values.length < 2) return [null, null];
-  const means = Float64Array.from(resamples(values.length), (places) => {
-    let sum = 0;
-    for (const place of places) sum += values[place];
-    return sum / places.length;
-  }).sort();
-  return [0.025, 0.975].map((share) => {
-    const place = share * (means.length - 1), below = Math.floor(place);
-    return means[below] + (place - below) * (means[Math.min(below + 1, means.length - 1)] - means[below]);
-  });
+  const means = resamples(values.length)
+    .map(({ places, share }) => ({ mean: mean(places.map((place) => values[place])), share }))
+    .sort((one, other) => one.mean - other.mean);
+  const quantile = (level) => {
+    let below = 0;
+    return means.find(({ share }) => (below += share) >= level - 1e-9).mean;
+  };
+  return [quantile(0.025), quantile(0.975)];
 }
 
 // One method on one task: x, mean and its interval per epoch, and how many seeds it has.
@@ -155,16 +172,20 @@ function highlightEverywhere(method) {
   for (const box of $("curves").children) if (box.data) highlight(box, method);
 }
 
-// The curve nearest to the pointer is highlighted.
+// The curve nearest to the pointer is highlighted. Plotly tells of the points at a new x, not of a
+// pointer that moves up or down at the same.
 function follow(box) {
-  box.on("plotly_hover", ({ points, event }) => {
-    const area = box.querySelector(".nsewdrag").getBoundingClientRect();
-    const axis = points[0].yaxis;
-    const away = (point) => Math.abs(area.top + axis.c2p(point.y) - event.clientY);
+  let points = [];
+  const mark = (event) => {
+    if (!points.length) return highlight(box, null);
+    const top = box.querySelector(".nsewdrag").getBoundingClientRect().top;
+    const away = ({ y, yaxis }) => Math.abs(top + yaxis.c2p(y) - event.clientY);
     const nearest = points.reduce((best, point) => (away(point) < away(best) ? point : best));
     highlight(box, nearest.data.meta);
-  });
-  box.on("plotly_unhover", () => highlight(box, null));
+  };
+  box.on("plotly_hover", (told) => { points = told.points; mark(told.event); });
+  box.on("plotly_unhover", (told) => { points = []; mark(told.event); });
+  box.addEventListener("mousemove", mark);
 }
 
 function drawCurves() {
