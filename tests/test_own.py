@@ -1,11 +1,13 @@
 """Critics, agents and environments of a user's own, named `package.module:name` everywhere."""
 
+import json
 import sys
 
 import pytest
 
 import mrn
 from mrn import cli
+from mrn.experiments.child import train_job
 from mrn.experiments.suites import find_suite
 from tests.reliability.helpers import same_run
 from tests.training.helpers import TINY, metrics, same_weights
@@ -76,6 +78,19 @@ def test_a_suite_of_ones_own(here):
     )
     names = [config.folder.parts[1] for config in find_suite(str(file)).configs()]
     assert names == ["ddpg-my_lab.ideas_small", "ddpg-mrn"]
+
+
+def test_a_process_elsewhere_finds_the_sweeps_modules(here, monkeypatch, tmp_path_factory):
+    config = mrn.Config.of("FetchReach", **TINY | {"agent": "my_lab.ideas:Eager", "epochs": 1})
+    settings = json.loads(json.dumps(config.to_dict()))
+    for name in ("my_lab", "my_lab.ideas"):
+        sys.modules.pop(name)
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    sys.path.remove(str(here))
+    with pytest.raises(mrn.UserError, match="there is no module 'my_lab.ideas'"):
+        train_job(settings, here / "run")
+    train_job(settings, here / "run", home=str(here))
+    assert len(metrics(here / "run")) == 1
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -46,11 +47,18 @@ def look_up(kind: str, name: str, table: Mapping[str, T]) -> T:
         raise unknown(kind, name, list(table)) from None
 
 
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """As a user would read it, without the place in our code that noticed it."""
+    print(f"warning: {message}", file=sys.stderr)
+
+
 @contextmanager
 def reported() -> Iterator[None]:
     """What goes wrong in this block is one message, and an exit code that says of which kind."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            yield
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

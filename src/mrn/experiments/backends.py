@@ -119,7 +119,9 @@ class RayBackend:
 
     def start(self, job: Job) -> Handle:
         """Hand the job to the cluster."""
-        return _RayHandle(self.ray, self.train.remote(job.config, job.folder))
+        return _RayHandle(
+            self.ray, self.train.remote(job.config.to_dict(), job.folder, os.getcwd())
+        )
 
     def close(self) -> None:
         """Leave the cluster, unless the caller had joined it."""

@@ -3,6 +3,7 @@
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 from mrn.config import Config
 from mrn.device import settle_memory
@@ -12,18 +13,29 @@ from mrn.signals import end_with_parent
 from mrn.training.loop import run
 
 
-def train_job(config: Config, folder: Path, progress: bool = False) -> None:
-    """Train a run, or go on with it, in this process."""
+def train_job(
+    settings: dict[str, Any], folder: Path, home: str | None = None, progress: bool = False
+) -> None:
+    """Train a run, or go on with it, in this process.
+
+    Args:
+        settings: Of the run, as JSON has them: a process elsewhere may not know a user's classes.
+        folder: Of the run.
+        home: The sweep's current folder, where a user's own modules may be.
+        progress: Whether to show how it goes.
+    """
+    if home is not None and home not in sys.path:
+        sys.path.append(home)
     settle_memory()
-    run(config, folder, progress, resume=True)
+    run(Config.from_json(settings, "the sweep"), folder, progress, resume=True)
 
 
 def main() -> None:
     """Train in the folder that is named, by the settings that come as JSON from the sweep."""
     end_with_parent(signal.SIGTERM)
     with reported():
-        config = Config.from_json(parse_json(sys.stdin.read(), "the sweep's settings"), "the sweep")
-        train_job(config, Path(sys.argv[1]), progress=True)
+        settings = parse_json(sys.stdin.read(), "the sweep's settings")
+        train_job(settings, Path(sys.argv[1]), progress=True)
 
 
 if __name__ == "__main__":
