@@ -20,6 +20,9 @@ def run_examples(page: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> di
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.S)
     assert blocks
     monkeypatch.chdir(folder)
+    # Examples take all cores. Here other tests have the others, and threads would spend most of
+    # their time waiting for each other.
+    monkeypatch.setattr("mrn.training.loop.default_threads", lambda: 1)
     names: dict = {"__name__": "example"}
     exec("\n".join(blocks), names)
     return names
