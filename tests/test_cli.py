@@ -1,26 +1,20 @@
 """The command line, as a user runs it."""
 
-import os
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
-from tests.reliability.helpers import MRN, in_a_terminal
+from tests.commands import MRN, mrn
+from tests.reliability.helpers import in_a_terminal
 
 SMALL = ["--epochs", "1", "--cycles", "1", "--episodes", "4", "--updates", "2"]
 SMALL += ["--eval-episodes", "4", "--width", "16", "--batch-size", "32", "--capacity", "400"]
 
 
-def mrn(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [MRN, *arguments]
-    path = {"PYTHONPATH": str(Path(__file__).parents[1])}  # for the tests' own environments
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=os.environ | path)
-
-
 def test_train_then_evaluate(tmp_path):
-    done = mrn("train", "FetchReach", *SMALL, "--seed", "7", cwd=tmp_path)
+    command = [MRN, "train", "FetchReach", *SMALL, "--seed", "7"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "runs" / "FetchReach" / "ddpg-mrn" / "seed-7"
     assert (folder / "latest.safetensors").exists()

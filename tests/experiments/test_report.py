@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import time
 
 import numpy as np
@@ -13,8 +12,8 @@ from mrn.experiments.figures import draw_all
 from mrn.experiments.report import write_report
 from mrn.experiments.runs import find_runs, group
 from mrn.experiments.summary import markdown, summarise
+from tests.commands import Command, mrn
 from tests.experiments.helpers import write_run
-from tests.reliability.helpers import MRN
 
 
 @pytest.fixture
@@ -103,10 +102,6 @@ def test_settings_that_differ_between_seeds_are_named(runs, tmp_path):
     assert "mine/FetchPush/ddpg-mrn: its runs differ in batch_size" in page.read_text()
 
 
-def mrn(*arguments):
-    return subprocess.run([MRN, *map(str, arguments)], capture_output=True, text=True)
-
-
 def test_bad_input_gets_clear_messages(tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -144,8 +139,7 @@ def test_a_damaged_run_is_reported_beside_the_others(runs, tmp_path):
 
 def test_watching_follows_a_run_until_it_is_finished(tmp_path):
     folder = write_run(tmp_path / "runs", [0.5], epochs=2)
-    command = [MRN, "report", str(tmp_path / "runs"), "-o", str(tmp_path), "--watch", "--every=1"]
-    watching = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    watching = Command("report", tmp_path / "runs", "-o", tmp_path, "--watch", "--every=1")
     page = tmp_path / "index.html"
     while not page.exists():
         time.sleep(0.05)
