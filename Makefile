@@ -23,7 +23,7 @@ train: .venv/ready
 
 # A process per core with one thread each: teams of threads that wait for each other spin.
 test: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow

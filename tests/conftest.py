@@ -1,6 +1,26 @@
-"""Counts of what was tried, shown at the end of the test output."""
+"""The order of the tests, and counts of what was tried, shown at the end of the test output."""
+
+from pathlib import Path
 
 import pytest
+
+# What takes longest, longest first. A process of pytest that has nothing left takes over from the
+# end of another's list, so that what is long has to begin early for both to end together.
+FIRST = (
+    "experiments/test_ray.py",
+    "experiments/test_sweep.py",
+    "reliability/test_kill.py",
+    "reliability/test_damage.py",
+    "test_docs.py",
+    "reliability/test_signals.py",
+    "reliability/test_guards.py",
+    "studies/test_toy.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    places = {Path(__file__).parent / name: place for place, name in enumerate(FIRST)}
+    items.sort(key=lambda item: places.get(item.path, len(FIRST)))  # else as they were
 
 
 @pytest.fixture

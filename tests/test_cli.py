@@ -1,31 +1,26 @@
 """The command line, as a user runs it."""
 
 import json
-import os
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 import torch
 
 import mrn
 from mrn import Agent, Evaluation, cli
-from tests.reliability.helpers import MRN, in_a_terminal
+from tests.commands import MRN
+from tests.commands import mrn as command
+from tests.reliability.helpers import in_a_terminal
 from tests.training.helpers import tiny_run
 
 SMALL = ["--epochs", "1", "--cycles", "1", "--episodes", "4", "--updates", "2"]
 SMALL += ["--eval-episodes", "4", "--width", "16", "--batch-size", "32", "--capacity", "400"]
 
 
-def command(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [MRN, *arguments]
-    path = {"PYTHONPATH": str(Path(__file__).parents[1])}  # for the tests' own environments
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=os.environ | path)
-
-
 def test_train_then_evaluate(tmp_path):
-    done = command("train", "FetchReach", *SMALL, "--seed", "7", cwd=tmp_path)
+    words = [MRN, "train", "FetchReach", *SMALL, "--seed", "7"]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "runs" / "FetchReach" / "ddpg-mrn" / "seed-7"
     assert (folder / "latest.safetensors").exists()

@@ -25,6 +25,9 @@ def run_examples(page: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> di
     assert blocks
     monkeypatch.chdir(folder)
     monkeypatch.setattr("sys.path", [*sys.path])
+    # Examples take all cores. Here other tests have the others, and threads would spend most of
+    # their time waiting for each other.
+    monkeypatch.setattr("mrn.training.loop.default_threads", lambda: 1)
     names: dict = {"__name__": "example"}
     for block in blocks:
         if file := re.match(r"# (\w+\.py)\n", block):

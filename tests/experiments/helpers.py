@@ -1,6 +1,5 @@
 """A suite of six tiny runs, and sweeps over it in processes of their own."""
 
-import subprocess
 import time
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import mrn
 from mrn.envs import TASKS, find_task
 from mrn.training.metrics import COLUMNS
 from mrn.training.rundir import RunDir
-from tests.reliability.helpers import MRN
+from tests.commands import Command
 from tests.training.helpers import TINY, metrics
 
 SETTINGS = {k: v for k, v in TINY.items() if k != "threads"} | {"epochs": 3}
@@ -27,14 +26,13 @@ def write_suite(folder: Path, count: int = 6, **settings) -> Path:
     return file
 
 
-def start_sweep(folder: Path, *options: str, count: int = 6) -> subprocess.Popen:
+def start_sweep(folder: Path, *options: str, count: int = 6) -> Command:
     suite = write_suite(folder, count)
-    command = [MRN, "sweep", str(suite), "--runs", str(folder / "runs"), "--threads=1", *options]
-    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return Command("sweep", suite, "--runs", folder / "runs", "--threads=1", *options)
 
 
-def finish(process: subprocess.Popen, code: int = 0) -> str:
-    output, _ = process.communicate(timeout=400)
+def finish(process: Command, code: int = 0) -> str:
+    output = "".join(process.communicate(timeout=400))
     assert process.returncode == code, output
     return output
 

@@ -2,12 +2,12 @@
 
 import os
 import signal
-import subprocess
 
 import pytest
 import ray
 from ray.cluster_utils import Cluster
 
+from tests.commands import mrn
 from tests.experiments.helpers import (
     finish,
     process_in_epoch_2,
@@ -15,7 +15,6 @@ from tests.experiments.helpers import (
     start_sweep,
     wait_for,
 )
-from tests.reliability.helpers import MRN
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +38,7 @@ def test_a_cluster_gives_the_same_metrics_even_if_a_worker_is_killed(
 
 
 def test_no_cluster_at_the_address():
-    command = [MRN, "sweep", "quick", "--backend=ray", "--address=127.0.0.1:1"]
-    refused = subprocess.run(command, capture_output=True, text=True)
+    refused = mrn("sweep", "quick", "--backend=ray", "--address=127.0.0.1:1")
     assert refused.returncode == 2
     assert "error: no Ray cluster at '127.0.0.1:1'" in refused.stderr
     assert "Traceback" not in refused.stderr

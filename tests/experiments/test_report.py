@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import time
 
 import numpy as np
@@ -14,8 +13,8 @@ from mrn.experiments.report import write_report
 from mrn.experiments.runs import find_runs, group
 from mrn.experiments.summary import summarise
 from mrn.experiments.wording import markdown
+from tests.commands import Command, mrn
 from tests.experiments.helpers import write_run
-from tests.reliability.helpers import MRN
 
 
 @pytest.fixture
@@ -132,10 +131,6 @@ def test_the_title_is_the_folders_or_ones_own(runs, tmp_path):
     assert data_of(page)["title"] == "Push </script> & pull"
 
 
-def mrn(*arguments):
-    return subprocess.run([MRN, *map(str, arguments)], capture_output=True, text=True)
-
-
 def test_bad_input_gets_clear_messages(tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -172,8 +167,7 @@ def test_a_damaged_run_is_reported_beside_the_others(runs, tmp_path):
 
 def test_watching_follows_a_run_until_it_is_finished(tmp_path):
     folder = write_run(tmp_path / "runs", [0.5], epochs=2)
-    command = [MRN, "report", str(tmp_path / "runs"), "-o", str(tmp_path), "--watch", "--every=1"]
-    watching = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    watching = Command("report", tmp_path / "runs", "-o", tmp_path, "--watch", "--every=1")
     page = tmp_path / "index.html"
     while not page.exists():
         time.sleep(0.05)

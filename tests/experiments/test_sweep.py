@@ -6,6 +6,7 @@ import signal
 import time
 
 from mrn.training.lock import RunLock
+from tests.commands import MRN, mrn
 from tests.experiments.helpers import (
     NAMES,
     finish,
@@ -15,7 +16,7 @@ from tests.experiments.helpers import (
     wait_for,
     write_suite,
 )
-from tests.reliability.helpers import MRN, in_a_terminal, subprocess
+from tests.reliability.helpers import in_a_terminal
 
 FIRST_TWO = NAMES[:2]
 
@@ -38,8 +39,7 @@ def test_a_killed_process_goes_on_where_it_was(undisturbed, tmp_path):
     assert not list(tmp_path.rglob("checkpoints"))
     # Without checkpoints a run cannot be trained longer, and is not begun anew by mistake.
     write_suite(tmp_path, 2, epochs=4)
-    again = [MRN, "sweep", str(tmp_path / "tiny.toml"), "--runs", str(tmp_path / "runs")]
-    refused = subprocess.run(again, capture_output=True, text=True)
+    refused = mrn("sweep", tmp_path / "tiny.toml", "--runs", tmp_path / "runs")
     assert refused.returncode == 3
     assert refused.stderr.count("its checkpoints were removed") == 2
     assert results(tmp_path, FIRST_TWO) == results(undisturbed, FIRST_TWO)
@@ -92,7 +92,7 @@ def test_a_run_that_another_process_trains_is_waited_for(undisturbed, tmp_path):
     folder.mkdir(parents=True)
     other = RunLock(folder)
     sweep = start_sweep(tmp_path, count=1)
-    assert sweep.stdout.readline() == "1 runs, 0 of them finished already\n"
+    wait_for(lambda: sweep.shown()[0] == "1 runs, 0 of them finished already\n")
     time.sleep(1)
     assert [path.name for path in folder.iterdir()] == [".lock"]
     other.close()
@@ -101,8 +101,7 @@ def test_a_run_that_another_process_trains_is_waited_for(undisturbed, tmp_path):
 
 
 def test_dry_run_tells_the_needs_of_each_task(tmp_path):
-    command = [MRN, "sweep", str(write_suite(tmp_path)), "--dry-run", "--jobs=2"]
-    output = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path).stdout
+    output = mrn("sweep", write_suite(tmp_path), "--dry-run", "--jobs=2", cwd=tmp_path).stdout
     assert re.search(r"FetchReach .* 3 .* 6 .* 0 .* 18 .* 0 .* \d+ (s|min) .* \d+ MiB", output)
     assert re.search(r"6 runs: about \d+ (s|min) of work, \d+ (s|min) with 2 at a time", output)
     assert re.search(rf"Disk: \d+ MiB more, .* free in {tmp_path}", output)

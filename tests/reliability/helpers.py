@@ -6,12 +6,12 @@ import pty
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import mrn
+from tests.commands import Command
 from tests.training.helpers import TINY, metrics, same_weights
-
-MRN = str(Path(sys.executable).with_name("mrn"))
 
 # Imports once, then forks a child for each line of input: a start costs no imports.
 ZYGOTE = """
@@ -88,13 +88,24 @@ class Zygote:
         self.process.stdout.close()
 
 
-def start(folder: Path, *options: str, task: str = "FetchReach", **popen) -> subprocess.Popen:
-    """`mrn train` on the command line, tiny."""
+def tiny(folder: Path, *options: str, task: str = "FetchReach") -> list[str]:
+    """`train` on the command line, tiny."""
     sizes = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
-    command = [MRN, "train", task, *sizes, "--run-dir", str(folder), *options]
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    return subprocess.Popen(command, text=True, env=environment, **(streams | popen))
+    return ["train", task, *sizes, "--run-dir", str(folder), *options]
+
+
+def start(folder: Path, *options: str, task: str = "FetchReach") -> Command:
+    """`mrn train`, tiny."""
+    return Command(*tiny(folder, *options, task=task))
+
+
+def wait_for(folder: Path, process: Command | subprocess.Popen, epochs: int = 1) -> None:
+    """Until so many epochs are done, and saved."""
+    deadline = time.monotonic() + 60
+    while not (folder / "checkpoints" / f"{epochs + 1:06d}-000000").exists():
+        assert process.poll() is None, "it has ended"
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
 
 
 def in_a_terminal(*command: str, cwd: Path, columns: int = 160) -> tuple[int, str]:

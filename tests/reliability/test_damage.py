@@ -14,6 +14,7 @@ import torch
 import mrn
 from mrn.envs import find_task
 from mrn.files import checksum
+from mrn.replay import ReplayBuffer
 from mrn.training.checkpoint import Checkpoints
 from mrn.training.rundir import read_settings
 from mrn.training.trainer import Trainer
@@ -36,11 +37,24 @@ def loaded(folder: Path) -> Trainer:
     return trainer
 
 
+def spoil(trainer: Trainer) -> None:
+    """Forget all that a checkpoint holds."""
+    with torch.no_grad():
+        for value in trainer.tensors().values():
+            value.fill_(7)
+    for generator in (trainer.sampling, trainer.learning, trainer.agent.generator):
+        generator.manual_seed(7)
+    for name in trainer.counters():
+        setattr(trainer, name, 7)
+    capacity = trainer.config.memory.capacity
+    trainer.replay = ReplayBuffer(trainer.agent.shape, capacity, torch.device("cpu"))
+
+
 def content(trainer: Trainer) -> list[torch.Tensor]:
     """All that a checkpoint holds."""
     rows = trainer.replay.read(trainer.replay.oldest)
     counters = torch.tensor(list(trainer.counters().values()), dtype=torch.float64)
-    return [counters, *trainer.tensors().values(), *rows.values()]
+    return [value.clone() for value in (counters, *trainer.tensors().values(), *rows.values())]
 
 
 def same(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
@@ -79,13 +93,14 @@ def damage(files: list[Path], rng: random.Random) -> str:
 
 
 def test_damaged_checkpoints_are_never_taken_for_good(run, tmp_path, count):
-    newest = loaded(run)
+    trainer = loaded(run)
+    newest = content(trainer)
     positions = sorted(path for path in (run / "checkpoints").iterdir() if path.is_dir())
     assert len(positions) == 2
     older = tmp_path / "older"
     shutil.copytree(run, older)
     shutil.rmtree(older / "checkpoints" / positions[1].name)
-    genuine = [content(newest), content(loaded(older))]
+    genuine = [newest, content(loaded(older))]
     assert not same(*genuine)
 
     rng, outcomes = random.Random(0), {"previous": 0, "unharmed": 0, "refused": 0}
@@ -102,8 +117,10 @@ def test_damaged_checkpoints_are_never_taken_for_good(run, tmp_path, count):
                 damage(files, rng)
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
+            spoil(trainer)  # and use it again: to make another takes longer than all the rest
             try:
-                state = content(loaded(trial))
+                assert Checkpoints(trial).load(trainer) is not None
+                state = content(trainer)
             except mrn.UserError:
                 outcomes["refused"] += 1
                 continue

@@ -1,8 +1,11 @@
 """Environments and numbers that fail: the run stops with a reason, and keeps what it had."""
 
+import resource
+import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ import torch
 import mrn
 from mrn.agents import DDPG
 from mrn.errors import RunError
+from tests.commands import mrn as mrn_command
 from tests.reliability.helpers import same_run, start
 from tests.training.helpers import TINY, tiny_run
 
@@ -40,9 +44,28 @@ def test_an_environment_that_fails(tmp_path, env, options, message):
     assert time.monotonic() - began < 30
 
 
-def test_weights_that_explode_stop_the_run_and_are_not_saved(tmp_path, monkeypatch):
-    whole = tmp_path / "whole"
-    tiny_run(whole, epochs=3)
+# So many episodes that a piece of the replay is larger than the weights: limits on the size of
+# files tell them apart.
+LARGER = {"episodes": 4, "capacity": 500}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """A run of three epochs that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    tiny_run(folder, epochs=3, **LARGER)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def two_epochs(tmp_path_factory) -> Path:
+    """The same run, ended earlier; to be copied."""
+    folder = tmp_path_factory.mktemp("two") / "run"
+    tiny_run(folder, epochs=2, **LARGER)
+    return folder
+
+
+def test_weights_that_explode_stop_the_run_and_are_not_saved(whole, tmp_path, monkeypatch):
     update, calls = DDPG.update, []
 
     def poisoned(self, batch, generator):
@@ -56,9 +79,9 @@ def test_weights_that_explode_stop_the_run_and_are_not_saved(tmp_path, monkeypat
     with monkeypatch.context() as context:
         context.setattr(DDPG, "update", poisoned)
         with pytest.raises(RunError, match="critic_loss is not a finite number after 12 updates"):
-            tiny_run(folder, epochs=3)
+            tiny_run(folder, epochs=3, **LARGER)
     assert [path.name for path in (folder / "checkpoints").glob("0*")] == ["000002-000000"]
-    tiny_run(folder, epochs=3, resume=True)
+    tiny_run(folder, epochs=3, resume=True, **LARGER)
     assert same_run(whole, folder)
 
 
@@ -76,52 +99,43 @@ def test_a_checkpoint_of_infinite_weights_is_refused(tmp_path):
     assert not (tmp_path / "checkpoints").exists()
 
 
-LIMITED = """
-import resource, sys
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
-sys.argv = ["mrn", "resume", sys.argv[2], "--epochs", "3"]
-from mrn.cli import main
-main()
-"""
-
-
-@pytest.mark.parametrize("limit", [2_000, 20_000, 30_000])
-def test_a_disk_that_fills_during_a_save(tmp_path, limit):
+# The weights do not fit; these do, and a piece of the replay does not; the state does not.
+@pytest.mark.parametrize("limit", [2_000, 20_000, 40_000])
+def test_a_disk_that_fills_during_a_save(whole, two_epochs, tmp_path, limit):
     """A limit on the size of files makes the same error: some files can be written, some not."""
-    whole, folder = tmp_path / "whole", tmp_path / "run"
-    tiny_run(whole, epochs=3)
-    tiny_run(folder, epochs=2)
+    folder = tmp_path / "run"
+    shutil.copytree(two_epochs, folder)
     files = (folder / "checkpoints").rglob("*")
     before = {path: path.read_bytes() for path in files if path.is_file()}
-    result = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(limit), str(folder)], capture_output=True, text=True
+    sizes = (resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    result = mrn_command(
+        "resume", folder, "--epochs=3", prepare=partial(resource.setrlimit, *sizes)
     )
     assert result.returncode == 3, result.stderr
     assert "File too large" in result.stderr
     assert "untouched" in result.stderr
     assert "Traceback" not in result.stderr
     assert {path: path.read_bytes() for path in before} == before
-    tiny_run(folder, epochs=3, resume=True)
+    tiny_run(folder, epochs=3, resume=True, **LARGER)
     assert same_run(whole, folder)
 
 
-def test_other_settings_are_refused_with_the_list_of_fields(tmp_path):
+def test_other_settings_are_refused_with_the_list_of_fields(two_epochs, tmp_path):
     folder = tmp_path / "run"
-    tiny_run(folder)
+    shutil.copytree(two_epochs, folder)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     with pytest.raises(
         mrn.UserError, match="batch_size was 64, now 32; discount was 0.98, now 0.9"
     ):
-        tiny_run(folder, resume=True, batch_size=32, discount=0.9)
+        tiny_run(folder, resume=True, batch_size=32, discount=0.9, **LARGER)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
-def test_a_finished_run_can_be_trained_longer_on_other_threads(tmp_path):
-    tiny_run(tmp_path / "whole", epochs=3)
-    tiny_run(tmp_path / "run", epochs=2)
-    tiny_run(tmp_path / "run", epochs=3, resume=True, threads=2, checkpoint_every=5)
-    assert same_run(tmp_path / "whole", tmp_path / "run")
-    agent = tiny_run(tmp_path / "run", epochs=3, resume=True)  # nothing left to do
+def test_a_finished_run_can_be_trained_longer_on_other_threads(whole, two_epochs, tmp_path):
+    shutil.copytree(two_epochs, tmp_path / "run")
+    tiny_run(tmp_path / "run", epochs=3, resume=True, threads=2, checkpoint_every=5, **LARGER)
+    assert same_run(whole, tmp_path / "run")
+    agent = tiny_run(tmp_path / "run", epochs=3, resume=True, **LARGER)  # nothing left to do
     assert agent.config.epochs == 3
 
 

@@ -5,12 +5,12 @@ import time
 
 import pytest
 
-from tests.reliability.helpers import KILLED, Zygote, same_run, start
+from tests.reliability.helpers import KILLED, Zygote, same_run, start, wait_for
 from tests.training.helpers import TINY
 
 # Moments, with how often they come in an epoch or so of the tiny run.
 MOMENTS = {"step": 200, "update": 8, "write": 12, "fsync": 24, "remove": 6}
-SMALLER = TINY | {"episodes": 2, "eval_episodes": 2, "capacity": 250}
+SMALLER = TINY | {"episodes": 1, "eval_episodes": 1, "capacity": 125}
 
 
 @pytest.mark.parametrize(("engine", "kills"), [("envpool", 30), ("gymnasium", 5)])
@@ -40,17 +40,15 @@ def test_a_run_killed_again_and_again_ends_as_the_uninterrupted_one(tmp_path, en
 
 def test_the_command_line_killed_from_outside(tmp_path):
     whole = start(tmp_path / "whole", "--epochs=4")
-    assert whole.wait(timeout=120) == 0, whole.stderr.read()
-    for delay in (3.0, 4.0, 3.5):
+    for epochs, delay in ((1, 0.4), (2, 0.05), (3, 0.2)):
         process = start(tmp_path / "killed", "--epochs=4", "--resume")
+        wait_for(tmp_path / "killed", process, epochs)
         time.sleep(delay)
         process.kill()
-        process.communicate()
-    last = start(tmp_path / "killed", "--epochs=4", "--resume")
-    _, errors = last.communicate(timeout=120)
-    assert last.returncode == 0, errors
+        assert process.wait(timeout=30) == KILLED
+    for process in (whole, start(tmp_path / "killed", "--epochs=4", "--resume")):
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
     assert same_run(tmp_path / "whole", tmp_path / "killed")
     rest = [p.name for p in (tmp_path / "killed").rglob("*") if p.name.endswith(".new")]
     assert rest == []
-    for process in (whole, last):
-        process.stdout.close(), process.stderr.close()

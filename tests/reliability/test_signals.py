@@ -1,31 +1,23 @@
 """Ctrl-C, SIGTERM, and two processes on one folder."""
 
+import fcntl
 import os
 import pty
 import re
 import signal
 import subprocess
+import termios
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.reliability.helpers import MRN, same_run, start
+from tests.commands import MRN, Command, mrn
+from tests.reliability.helpers import same_run, start, tiny, wait_for
+from tests.training.helpers import tiny_run
 
 LONG = "--cycles=12"
 SLOW = "tests.envs.own_envs:Slow-v0"
-
-
-def wait_for(folder: Path, process: subprocess.Popen, epochs: int = 1) -> None:
-    """Until so many epochs are done."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        file = folder / "metrics.csv"
-        if file.exists() and len(file.read_text().splitlines()) > epochs:
-            return
-        assert process.poll() is None, process.stderr.read() if process.stderr else "ended"
-        time.sleep(0.02)
-    raise TimeoutError
 
 
 def children(pid: int) -> list[int]:
@@ -38,9 +30,9 @@ def alive(pid: int) -> bool:
     return status.exists() and not re.search(r"State:\s+Z", status.read_text())
 
 
-def start_with_workers(folder: Path) -> tuple[subprocess.Popen, list[int]]:
+def start_with_workers(folder: Path) -> tuple[Command, list[int]]:
     """A run in its first cycles, and its worker processes."""
-    process = start(folder, "--workers", "--eval-episodes=0", LONG, task=SLOW)
+    process = start(folder, "--workers", "--episodes=4", "--eval-episodes=0", LONG, task=SLOW)
     deadline = time.monotonic() + 60
     while len(children(process.pid)) < 4 and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -54,9 +46,7 @@ def start_with_workers(folder: Path) -> tuple[subprocess.Popen, list[int]]:
 def whole(tmp_path_factory) -> Path:
     """The run that nothing interrupted."""
     folder = tmp_path_factory.mktemp("whole") / "run"
-    process = start(folder, LONG)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
+    tiny_run(folder, cycles=12)
     return folder
 
 
@@ -73,7 +63,7 @@ def test_sigterm_saves_in_the_middle_of_an_epoch(whole, tmp_path):
     epoch, cycle = map(int, names[-1].split("-"))
     assert epoch == 2
     assert 0 < cycle < 12
-    resumed = subprocess.run([MRN, "resume", str(tmp_path / "run")], capture_output=True, text=True)
+    resumed = mrn("resume", tmp_path / "run")
     assert resumed.returncode == 0, resumed.stderr
     assert f"resumed at epoch 2, cycle {cycle}" in resumed.stdout
     assert same_run(whole, tmp_path / "run")
@@ -81,9 +71,10 @@ def test_sigterm_saves_in_the_middle_of_an_epoch(whole, tmp_path):
 
 def test_ctrl_c_in_a_terminal(whole, tmp_path):
     main, child = pty.openpty()
-    process = start(
-        tmp_path / "run", LONG, stdin=child, stdout=child, stderr=child, start_new_session=True,
-        preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
+    process = subprocess.Popen(
+        [MRN, *tiny(tmp_path / "run", LONG)],
+        stdin=child, stdout=child, stderr=child, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
     )  # fmt: skip
     os.close(child)
     wait_for(tmp_path / "run", process)

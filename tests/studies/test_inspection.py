@@ -1,5 +1,4 @@
 import json
-import subprocess
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ import torch
 import mrn
 from mrn.studies.inspection import measure as inspection
 from mrn.studies.inspection import report as inspection_report
-from tests.reliability.helpers import MRN
+from tests.commands import mrn as mrn_command
 from tests.training.helpers import straight, tiny_run
 
 
@@ -154,8 +153,7 @@ def test_the_share_of_the_parts_by_hand(agents):
 
 def test_the_command_prints_and_writes(agents):
     run = agents["folder"] / "mrn"
-    command = [MRN, "inspect", str(run), "--episodes", "4"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = mrn_command("inspect", run, "--episodes", "4")
     assert done.returncode == 0, done.stderr
     found = json.loads((run / "inspect.json").read_text())
     assert found["episodes"] == 4

@@ -14,6 +14,18 @@ import pytest
 from tests.training.helpers import metrics, tiny_run
 
 FILE = Path(__file__).with_name("golden.json")
+SETTINGS = {
+    "seed": 100,
+    "epochs": 2,
+    "cycles": 2,
+    "episodes": 4,
+    "updates": 3,
+    "eval_episodes": 6,
+    "batch_size": 64,
+    "width": 64,
+    "capacity": 500,
+    "threads": 1,
+}
 CASES = [
     f"{engine} {critic}"
     for engine in ("envpool", "gymnasium")
@@ -24,7 +36,7 @@ CASES = [
 def numbers(case: str, folder: Path) -> dict[str, float]:
     """The last row of a run's metrics, and the size of each of its tensors."""
     engine, critic = case.split()
-    agent = tiny_run(folder, task="FetchPush", engine=engine, critic=critic, seed=100, width=64)
+    agent = tiny_run(folder, task="FetchPush", engine=engine, critic=critic, **SETTINGS)
     row = {name: float(value) for name, value in metrics(folder)[-1].items() if value}
     sizes = {name: value.double().abs().mean().item() for name, value in agent.state_dict().items()}
     return row | sizes

@@ -1,0 +1,94 @@
+"""`mrn` commands in processes of their own, which do not have to import anything.
+
+Importing torch and EnvPool takes longer than most of these commands. So they run in forks of a
+process that has done it, but for a few that are started as a user starts them.
+"""
+
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+
+MRN = str(Path(sys.executable).with_name("mrn"))
+"""The command itself."""
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["mrn.cli", "mrn.training.loop", "envpool", "torch.utils.tensorboard"])
+
+
+class Command:
+    """An `mrn` command on its way, with the methods of `subprocess.Popen` that tests need."""
+
+    def __init__(
+        self, *arguments: object, cwd: Path | None = None, prepare: Callable | None = None
+    ) -> None:
+        """Start it in a folder, after calling `prepare` in its process."""
+        words = [str(argument) for argument in arguments]
+        folder = Path(tempfile.mkdtemp())
+        weakref.finalize(self, shutil.rmtree, folder)
+        # Files, which unlike pipes can be left unread.
+        self.out, self.err = folder / "out", folder / "err"
+        self.out.touch(), self.err.touch()
+        self.process = FORKS.Process(
+            target=_command, args=(words, cwd or Path.cwd(), self.out, self.err, prepare)
+        )
+        self.process.start()
+        self.pid = self.process.pid
+
+    def poll(self) -> int | None:
+        return self.process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self.process.join(timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired(["mrn"], timeout or 0)
+        return self.returncode
+
+    @property
+    def returncode(self) -> int | None:
+        return self.process.exitcode
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """All that it printed, once it has ended."""
+        self.wait(timeout)
+        return self.shown()
+
+    def shown(self) -> tuple[str, str]:
+        """What it has printed so far: output and errors."""
+        return self.out.read_text(), self.err.read_text()
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def mrn(*arguments: object, cwd: Path | None = None, prepare: Callable | None = None):
+    """Run a command to its end."""
+    command = Command(*arguments, cwd=cwd, prepare=prepare)
+    output, errors = command.communicate(timeout=120)
+    return subprocess.CompletedProcess(arguments, command.returncode, output, errors)
+
+
+def _command(words: list[str], cwd: Path, out: Path, err: Path, prepare: Callable | None) -> None:
+    """In the fork: what the script `mrn` does."""
+    for number, file, name in ((1, out, "stdout"), (2, err, "stderr")):
+        with open(file, "wb") as stream:
+            os.dup2(stream.fileno(), number)
+        setattr(sys, name, open(number, "w", closefd=False))  # noqa: SIM115
+    multiprocessing.set_start_method(None, force=True)  # as in any program; it was set for the fork
+    os.chdir(cwd)
+    if prepare:
+        prepare()
+    sys.argv = ["mrn", *words]
+    from mrn.cli import main
+
+    main()
