@@ -66,5 +66,5 @@ def reported() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except KeyboardInterrupt as interrupt:
-        print(interrupt, file=sys.stderr)
+        print(str(interrupt) or "interrupted", file=sys.stderr)
         sys.exit(128 + getattr(interrupt, "number", signal.SIGINT))

@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -141,6 +142,15 @@ def test_bad_input_gets_clear_messages(tmp_path):
     assert not (tmp_path / "out").exists()
     with pytest.raises(UserError, match="there is no folder"):
         find_runs(tmp_path / "none")
+    write_run(tmp_path / "good", [0.1, 0.2])
+    (tmp_path / "file").write_text("precious")
+    for write in (draw_all, write_report):
+        for place, reason in (("file", "file is a file"), ("file/below", "file is a file")):
+            with pytest.raises(UserError, match=f"cannot write to .*{place}: .*{reason}"):
+                write(tmp_path / "good", tmp_path / place)
+        with pytest.raises(UserError, match="cannot write to /proc/none"):
+            write(tmp_path / "good", Path("/proc/none"))
+    assert (tmp_path / "file").read_text() == "precious"
     folder = write_run(tmp_path / "begun", [], epochs=3)
     with pytest.raises(UserError, match=f"{folder}: no epoch is finished"):
         write_report(tmp_path / "begun", tmp_path / "out")

@@ -88,6 +88,8 @@ def test_ctrl_c_in_a_terminal(whole, tmp_path):
     os.close(main)
     assert process.wait(timeout=30) == 130
     assert b"mrn resume" in shown
+    notice = shown.find(b"saving after this cycle; once more to quit now")
+    assert 0 <= notice < shown.find(b"mrn resume")
     assert b"Traceback" not in shown
     again = start(tmp_path / "run", LONG, "--resume")
     _, errors = again.communicate(timeout=120)

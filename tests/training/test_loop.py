@@ -98,6 +98,7 @@ def test_the_run_folder(tmp_path):
 
 def test_tensorboard_has_the_metrics(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
     tiny_run(tmp_path / "run")
     events = EventAccumulator(str(tmp_path / "run" / "events"))
@@ -106,6 +107,13 @@ def test_tensorboard_has_the_metrics(tmp_path):
     assert [event.step for event in logged] == [200, 400]
     expected = [float(row["critic_loss"]) for row in metrics(tmp_path / "run")]
     assert [event.value for event in logged] == pytest.approx(expected, rel=1e-6)
+    groups = {"evaluation/success", "speed/steps_per_second", "learner/mean_q"}
+    assert groups <= set(events.Tags()["scalars"])
+    # The settings, for the tab that compares runs by them.
+    started = events.summary_metadata["_hparams_/session_start_info"].plugin_data.content
+    settings = HParamsPluginData.FromString(started).session_start_info.hparams
+    assert settings["width"].number_value == 16
+    assert settings["critic"].string_value == "mrn"
 
 
 def test_the_best_weights_are_those_of_the_best_epoch(tmp_path, monkeypatch):

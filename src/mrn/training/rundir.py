@@ -28,8 +28,8 @@ CHANGEABLE = (
     "worker_timeout",
     "checkpoint_every",
 )
-"""Settings that do not decide what a run computes, or only how far it goes, or (device, threads) in
-which order sums are rounded."""
+"""Settings that do not decide what a run computes, or only how far it goes; or (device, threads) in
+which order sums are rounded, from which two runs drift apart (docs/reproduce.md, Threads)."""
 
 _PACKAGES = ("mrn", "torch", "numpy", "envpool", "gymnasium", "gymnasium-robotics", "mujoco")
 
