@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import tyro
 
 from mrn.agents import find_agent
-from mrn.checked import Checked, Count, Limits, Seed, Share, Threads, Whole, from_dict
+from mrn.checked import Checked, Count, Limits, Seed, Share, Threads, Whole, check, from_dict
 from mrn.errors import UserError, unknown
 from mrn.naming import Method, safe_name
 from mrn.replay import Memory
@@ -19,6 +19,14 @@ def _json_table(text: str) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise ValueError("not a table")
     return table
+
+
+def _as_json(table: dict[str, Any]) -> dict[str, Any]:
+    """A table as config.json gives it back: with lists for tuples."""
+    try:
+        return json.loads(json.dumps(table, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise UserError(f"env_kwargs must be what JSON can hold: {error}") from None
 
 
 JSON_TABLE = tyro.constructors.PrimitiveConstructorSpec(
@@ -35,9 +43,9 @@ JSON_TABLE = tyro.constructors.PrimitiveConstructorSpec(
 class Schedule(Checked):
     """How collection, updates and evaluation take turns."""
 
-    cycles: Count = 50
+    cycles: Annotated[int, Limits(least=1, most=10**6)] = 50
     """Cycles in an epoch: episodes, then updates, then what the agent does once per cycle."""
-    episodes: Count = 20
+    episodes: Annotated[int, Limits(least=1, most=10**5)] = 20
     """Episodes in a cycle, played side by side."""
     updates: Whole = 40
     """Gradient steps in a cycle."""
@@ -49,7 +57,7 @@ class Schedule(Checked):
 class Config(Checked):
     """Everything that decides a run's result, and where it runs."""
 
-    task: Annotated[str, tyro.conf.arg(metavar="TASK")]
+    task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]
     """One of the paper's tasks (`mrn tasks`), or the Gymnasium id of a goal environment;
     `package.module:Id-v0` imports the module first."""
     critic: str = "mrn"
@@ -89,6 +97,7 @@ class Config(Checked):
 
     def __post_init__(self) -> None:
         """Take the agent's defaults where none of its settings are given, and check all."""
+        check("agent", self.agent, str)
         settings = find_agent(self.agent).Settings
         if self.learning is None:
             object.__setattr__(self, "learning", settings())
@@ -98,6 +107,9 @@ class Config(Checked):
                 f"{type(self.learning).__name__}"
             )
         super().__post_init__()
+        object.__setattr__(self, "env_kwargs", _as_json(self.env_kwargs))
+        if self.stop_at is not None and not self.schedule.eval_episodes:
+            raise UserError("stop_at needs evaluations, but eval_episodes is 0")
 
     @classmethod
     def of(cls, task: str, **settings: Any) -> "Config":
@@ -106,7 +118,9 @@ class Config(Checked):
         Raises:
             UserError: A setting is out of range, or neither the run's nor the agent's.
         """
-        groups = _groups(settings.get("agent", cls.agent))
+        agent = settings.get("agent", cls.agent)
+        check("agent", agent, str)
+        groups = _groups(agent)
         flat: dict[str, Any] = {"task": task}
         grouped: dict[str, dict[str, Any]] = {name: {} for name in groups}
         owner = {item.name: name for name, group in groups.items() for item in fields(group)}

@@ -69,16 +69,16 @@ def torch_threads(count: int) -> Iterator[None]:
 
 
 @contextmanager
-def memory_errors(remedy: str) -> Iterator[None]:
+def memory_errors(remedy: str, kind: type[UserError] = UserError) -> Iterator[None]:
     """What needs more memory than there is becomes an error that says the remedy."""
     try:
         yield
     except (MemoryError, torch.OutOfMemoryError) as error:
-        raise UserError(f"not enough memory: {remedy}") from error
+        raise kind(f"not enough memory: {remedy}") from error
     except RuntimeError as error:  # how PyTorch says it of a CPU
         if "can't allocate memory" not in str(error):
             raise
-        raise UserError(f"not enough memory: {remedy}") from error
+        raise kind(f"not enough memory: {remedy}") from error
 
 
 def settle_memory() -> None:

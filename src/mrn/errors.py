@@ -5,7 +5,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from typing import TypeVar
 
@@ -47,9 +47,14 @@ def look_up(kind: str, name: str, table: Mapping[str, T]) -> T:
         raise unknown(kind, name, list(table)) from None
 
 
+def _tell(text: str) -> None:
+    with suppress(OSError):  # whoever reads a pipe may be gone
+        print(text, file=sys.stderr, flush=True)
+
+
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """As a user would read it, without the place in our code that noticed it."""
-    print(f"warning: {message}", file=sys.stderr)
+    _tell(f"warning: {message}")
 
 
 @contextmanager
@@ -60,11 +65,11 @@ def reported() -> Iterator[None]:
             warnings.showwarning = _show_warning
             yield
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        _tell(f"error: {error}")
         sys.exit(error.exit_code)
     except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except KeyboardInterrupt as interrupt:
-        print(str(interrupt) or "interrupted", file=sys.stderr)
+        _tell(str(interrupt) or "interrupted")
         sys.exit(128 + getattr(interrupt, "number", signal.SIGINT))

@@ -25,7 +25,7 @@ def import_own(module: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name and module.split(".")[0] == error.name.split(".")[0]:
+        if error.name and f"{module}.".startswith(f"{error.name}."):
             raise UserError(
                 f"there is no module {module!r}, neither installed nor in the current folder "
                 f"({here})"

@@ -48,10 +48,11 @@ class Interruption:
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         self.received = number
-        # Not print: a handler may run in the middle of another print.
-        os.write(2, f"\n{self.notice}; once more to quit now\n".encode())
         for each in _SIGNALS:
             signal.signal(each, signal.SIG_DFL)  # the next one ends the process
+        # Not print: a handler may run in the middle of another print. Who reads a pipe may be gone.
+        with suppress(OSError):
+            os.write(2, f"\n{self.notice}; once more to quit now\n".encode())
 
 
 def end_with_parent(number: int) -> None:

@@ -73,6 +73,5 @@ def write_run(root: Path, success: list[float | None], seed=100, task="FetchPush
         rows.append(row)
     shape = find_task(task).shape if task in TASKS else TASKS["FetchPush"].shape
     with RunDir(root / config.folder, config, shape) as run:
-        if rows:
-            run.restore(rows)
+        run.begin(rows or None)
     return root / config.folder

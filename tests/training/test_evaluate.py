@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mrn.envs import TASKS, make_envs
+from mrn.intervals import wilson
 from mrn.replay import Episodes
 from mrn.training.evaluate import Evaluation, evaluate, first_success
 from tests.training.helpers import straight
@@ -67,4 +68,4 @@ def test_success_is_taken_at_the_last_step():
 
     result = evaluate(Script(), idle, 4, seed=0)
     assert result == Evaluation(4, success=0.5, success_any=1.0, steps_to_success=13.5)
-    assert result.standard_error == pytest.approx(0.25)
+    assert result.interval == wilson(2, 4)

@@ -30,7 +30,9 @@ def test_a_finished_run_is_left_as_it_is_with_or_without_checkpoints(tmp_path, c
         assert same_weights(agent, again)
         assert contents(tmp_path / "run") == before
         assert "is finished" in capsys.readouterr().out
-    with pytest.raises(mrn.UserError, match="after 2 epochs and its checkpoints were removed"):
+    with pytest.raises(
+        mrn.UserError, match="after 2 epochs, and it has no checkpoint to go on from"
+    ):
         tiny_run(tmp_path / "run", epochs=3, resume=True)
     assert contents(tmp_path / "run") == before
 

@@ -21,7 +21,8 @@ def train_command(arguments: Sequence[str]) -> Callable[..., None]:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--agent", nargs="?")
     parser.add_argument("--config", nargs="?", type=Path)
-    early = parser.parse_known_args(arguments)[0]
+    # Of other commands these are not options.
+    early = parser.parse_known_args(arguments if arguments[:1] == ["train"] else [])[0]
     given = _read_config(early.config) if early.config else None
     agent = early.agent or (given.agent if given else Config.agent)
     settings = find_agent(agent).Settings
@@ -50,7 +51,8 @@ def train_command(arguments: Sequence[str]) -> Callable[..., None]:
         _run(chosen, run_dir or runs / chosen.folder, resume)
 
     if given is not None:  # what has a default need not be given
-        train.__kwdefaults__ = {**(train.__kwdefaults__ or {}), "settings_of_run": given}
+        base = dataclasses.replace(given, agent=agent, learning=learned)
+        train.__kwdefaults__ = {**(train.__kwdefaults__ or {}), "settings_of_run": base}
     return train
 
 
@@ -80,6 +82,8 @@ def resume(
 
     asked = {"epochs": epochs, "stop_at": stop_at, "device": device, "threads": threads}
     changes: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    if epochs is not None and stop_at is None:
+        changes["stop_at"] = None  # who asks for more epochs does not mean to stop before them
     _run(dataclasses.replace(read_settings(run), **changes), run, True)
 
 

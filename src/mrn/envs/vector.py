@@ -5,6 +5,7 @@ Both speak the same small language, `GoalVectorEnv`. An episode always begins wi
 """
 
 import multiprocessing
+import os
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -150,7 +151,8 @@ class GymnasiumEnv(GoalVectorEnv):
         super().__init__(task, num_envs)
         self.envs: Any
         if workers:
-            makers = [lambda: make_worker_env(task)] * num_envs
+            parent = os.getpid()
+            makers = [lambda: make_worker_env(task, parent)] * num_envs
             self.envs = gym.vector.AsyncVectorEnv(makers)
             self._wait = {"timeout": timeout}
         else:
@@ -222,8 +224,11 @@ class GymnasiumEnv(GoalVectorEnv):
             self.envs.close()
 
 
-def make_worker_env(task: TaskShape) -> Any:
-    """Make an environment in a worker process, which lives exactly as long as the training."""
+def make_worker_env(task: TaskShape, parent: int) -> Any:
+    """Make an environment in a worker process, which lives exactly as long as the training.
+
+    Gymnasium makes one in the process of the training too, to look at it: that one stays as it is.
+    """
     import gymnasium as gym
 
     from mrn.envs.custom import make_env
@@ -239,9 +244,10 @@ def make_worker_env(task: TaskShape) -> Any:
             with _located():
                 return super().step(action)
 
-    # Ctrl-C in a terminal reaches every process; the training decides when its workers end.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with_parent(signal.SIGKILL)
+    if os.getpid() != parent:
+        # Ctrl-C in a terminal reaches every process; the training decides when its workers end.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        end_with_parent(signal.SIGKILL)
     return Located(make_env(task.env_id, task.env_kwargs))
 
 

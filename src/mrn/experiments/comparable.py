@@ -34,10 +34,12 @@ def differences(task: str, methods: dict[str, list[Run]], names: dict[str, str])
 def _differing(runs: Iterable[tuple[Run, str]]) -> dict[str, str]:
     """Settings with more than one value, and who has which."""
     values: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    named: set[str] = {*CHANGEABLE, *COMPARED}  # and what variants are named after
     for run, shown in runs:
         if run.config is None:
             continue
         settings = run.config.to_dict()
+        named |= {part.partition("=")[0] for part in run.config.variant.split("+")}
         # An agent's own settings are part of it: compared between runs of that agent alone.
         own = settings.pop("learning")
         for name, value in flatten(settings).items():
@@ -47,5 +49,5 @@ def _differing(runs: Iterable[tuple[Run, str]]) -> dict[str, str]:
     return {
         name: ", ".join(f"{shown} {value}".strip() for shown, value in each)
         for (_, name), each in values.items()
-        if name not in (*CHANGEABLE, *COMPARED) and len({value for _, value in each}) > 1
+        if name not in named and len({value for _, value in each}) > 1
     }

@@ -1,5 +1,6 @@
 """How long the runs of a sweep will take here and how much disk they need, from a short probe."""
 
+import json
 import os
 import shutil
 import time
@@ -133,12 +134,21 @@ def probe(jobs: Sequence[Job], note: Callable[[str], None]) -> Estimates:
     for job in jobs:
         config, plan = job.config, job.config.schedule
         shape = task_of(config).shape
-        place = (config.threads, config.engine, config.workers, plan.episodes)
+        made = (json.dumps(config.env_kwargs, sort_keys=True), config.device)
+        place = (config.threads, config.engine, config.workers, plan.episodes, *made)
         if (config.task, *place) not in steps:
             note(f"probing episodes of {config.task}")
             steps[config.task, *place] = _seconds_per_step(config)
         sizes = (shape.state_dim, shape.goal_dim, shape.action_dim, shape.horizon)
-        kind = (config.agent, config.critic, config.threads, config.learning, config.memory, *sizes)
+        kind = (
+            config.agent,
+            config.critic,
+            config.threads,
+            config.learning,
+            config.memory,
+            *sizes,
+            *made,
+        )
         if kind not in updates:
             note(f"probing updates of {config.agent} with {config.critic} on {config.task}")
             updates[kind] = _probe_update(config)

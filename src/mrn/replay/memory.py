@@ -1,9 +1,9 @@
 """The settings of the replay buffer and of hindsight."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from mrn.checked import Checked, Count, Share
+from mrn.checked import Checked, Limits, Share
 
 Relabel = Literal["future", "final", "episode"]
 
@@ -12,7 +12,7 @@ Relabel = Literal["future", "final", "episode"]
 class Memory(Checked):
     """The replay buffer and hindsight relabelling."""
 
-    capacity: Count = 1_000_000
+    capacity: Annotated[int, Limits(least=1, most=10**15)] = 1_000_000
     """Transitions kept, in whole episodes."""
     relabel: Relabel = "future"
     """Which achieved goals of its own episode may replace a transition's goal."""

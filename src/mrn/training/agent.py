@@ -41,6 +41,7 @@ class Agent:
         bounds = (shape.action_low, shape.action_high, getattr(torch, shape.action_dtype))
         self.policy = Policy(self.normalizer, self.learner.actor, *bounds).to(device)
         self.generator = make_generator(config.seed, "exploration", device)
+        self._prediction = make_generator(config.seed, "prediction", device)  # not training's
 
     @torch.no_grad()
     def act(self, observation: Observation) -> np.ndarray:
@@ -81,7 +82,7 @@ class Agent:
             if deterministic:
                 actions = self.policy(*inputs)
             else:
-                explore = self.learner.explorer(1, len(states), self.generator)
+                explore = self.learner.explorer(1, len(states), self._prediction)
                 actions = self.policy.to_bounds(explore(*self.policy.inputs(*inputs)))
         action = actions.cpu().numpy()
         return action if arrays[0].ndim > 1 else action[0], None
@@ -153,7 +154,10 @@ class Agent:
 
     @classmethod
     def load(cls, path: Path, device: torch.device) -> "Agent":
-        """Read a file written by `save`; nothing in it is executed.
+        """Read a file written by `save`.
+
+        Nothing in it is executed; but a module that it names, of a user's own critic or agent, is
+        imported.
 
         Raises:
             UserError: The file is missing, damaged or not one of ours.

@@ -14,7 +14,6 @@ rows that are new and names the pieces that still matter. The last two checkpoin
 import hashlib
 import json
 import os
-import re
 import shutil
 import warnings
 from dataclasses import asdict, dataclass
@@ -30,15 +29,13 @@ from mrn.checked import Checked, from_dict
 from mrn.config import Config
 from mrn.errors import RunError, UserError
 from mrn.files import checksum, parse_json, read_bounded, sync_folder, write_atomically
-from mrn.training.layout import CHECKPOINTS
+from mrn.training.layout import CHECKPOINTS, checkpoint_folders
 from mrn.training.metrics import COLUMNS, Row, check_rows
 from mrn.training.rundir import check_settings
 from mrn.training.trainer import Trainer
 
 FORMAT = 1
 KEPT = 2
-
-_POSITION = re.compile(r"\d{6,}-\d{6,}")
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,7 @@ class Checkpoints:
 
     def __init__(self, run: Path) -> None:
         """Look into a run's folder, which need not exist yet."""
-        self.folder = run / CHECKPOINTS
+        self.run, self.folder = run, run / CHECKPOINTS
         self.pieces: list[Piece] = []
 
     def save(self, trainer: Trainer, metrics: list[Row]) -> None:
@@ -142,7 +139,7 @@ class Checkpoints:
             UserError: No checkpoint is whole, or it belongs to other settings.
         """
         saved, problems = None, []
-        for path in reversed(self._positions()):
+        for path in reversed(checkpoint_folders(self.run)):
             try:
                 saved = self._verify(path, {*COLUMNS, *trainer.metrics})
                 break
@@ -183,11 +180,6 @@ class Checkpoints:
             needed.append(piece)
         return needed
 
-    def _positions(self) -> list[Path]:
-        if not self.folder.is_dir():
-            return []
-        return sorted(path for path in self.folder.iterdir() if _POSITION.fullmatch(path.name))
-
     def _verify(self, path: Path, columns: set[str]) -> Saved:
         """Read a checkpoint; an error if anything is not as it was written."""
         text = read_bounded(path / "checkpoint.json")
@@ -213,7 +205,7 @@ class Checkpoints:
 
     def _remove_old(self, before: list[Piece]) -> None:
         """Remove checkpoints before the last two, and pieces that neither of these names."""
-        for path in self._positions()[:-KEPT]:
+        for path in checkpoint_folders(self.run)[:-KEPT]:
             shutil.rmtree(path, ignore_errors=True)
         needed = {piece.name for piece in (*before, *self.pieces)}
         for file in self.folder.glob("replay-*.safetensors"):

@@ -1,5 +1,6 @@
 """What is where in a run's folder: the only place that spells these names."""
 
+import re
 from pathlib import Path
 
 CONFIG = "config.json"
@@ -7,6 +8,16 @@ METRICS = "metrics.csv"
 EVENTS = "events"
 CHECKPOINTS = "checkpoints"
 LOCK = ".lock"
+
+_POSITION = re.compile(r"\d{6,}-\d{6,}")  # epoch, cycles done in it
+
+
+def checkpoint_folders(run: Path) -> list[Path]:
+    """The checkpoints of a run, oldest first; whether they are whole is another question."""
+    folder = run / CHECKPOINTS
+    found = folder.iterdir() if folder.is_dir() else ()
+    return sorted(path for path in found if _POSITION.fullmatch(path.name))
+
 
 WEIGHTS = ("latest", "best")
 """Of the last epoch, and of the epoch with the highest success rate."""

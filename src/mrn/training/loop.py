@@ -11,6 +11,7 @@ from mrn.config import Config
 from mrn.critics import find_critic
 from mrn.device import default_threads, find_device, memory_errors, torch_threads
 from mrn.envs import GoalVectorEnv, find_task, make_envs
+from mrn.errors import RunError
 from mrn.seeding import derive_seed
 from mrn.signals import Interruption
 from mrn.training.agent import Agent
@@ -62,7 +63,7 @@ def run(
         trainer, checkpoints = Trainer(config, task, device), Checkpoints(folder)
     engine = (config.engine, threads, config.workers, config.worker_timeout)
     with (
-        memory_errors(SMALLER),
+        memory_errors(f"a new run needs less: {SMALLER}", RunError),
         torch_threads(threads),
         make_envs(shape, plan.episodes, *engine) as envs,
         make_envs(shape, min(plan.episodes, plan.eval_episodes or 1), *engine) as test_envs,
@@ -73,8 +74,8 @@ def run(
         display.say(f"{shape.name}, {config.agent} with critic {config.critic}, seed {config.seed}")
         display.say(f"on {device}, replay {trainer.replay.nbytes / 2**20:,.0f} MiB, in {folder}")
         rows = checkpoints.load(trainer)
+        run_dir.begin(rows)
         if rows is not None:
-            run_dir.restore(rows)
             display.resume(trainer.epoch, trainer.cycle)
         while trainer.epoch <= epochs:
             clock, steps_before = Clock(), trainer.env_steps
@@ -96,15 +97,15 @@ def run(
             keep_weights(trainer, folder, row["success"])
             run_dir.log(row)  # after the weights: an epoch that is listed has them
             trainer.next_epoch()
-            ends = trainer.epoch > epochs or reached(row, config.stop_at)
-            due = (trainer.epoch - 1) % config.checkpoint_every == 0 or ends
-            if due or interruption.received:
-                checkpoints.save(trainer, run_dir.rows)
             display.epoch(row)
-            asked_to_stop = [callback(trainer.agent, row) for callback in callbacks]
-            if ends or True in asked_to_stop:
+            asked = [callback(trainer.agent, row) for callback in callbacks]
+            ends = trainer.epoch > epochs or reached(row, config.stop_at) or True in asked
+            interrupted = interruption.received
+            if ends or interrupted or (trainer.epoch - 1) % config.checkpoint_every == 0:
+                checkpoints.save(trainer, run_dir.rows)
+            if ends:
                 break
-            if interruption.received:
+            if interrupted:
                 raise interruption.end(f"mrn resume {shlex.quote(str(folder))}")
     return trainer.agent
 

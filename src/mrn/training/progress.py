@@ -63,12 +63,11 @@ class TrainingProgress:
         """An epoch is done, with its row of metrics."""
         success = "-" if row["success"] is None else f"{row['success']:.0%}"
         self.bar.update(self.row, success=success)
-        value = f"mean Q {row['mean_q']:6.2f}  " if "mean_q" in row else ""
         spent = time.perf_counter() - self.started
         left = spent / (row["epoch"] - self.first + 1) * (self.epochs - row["epoch"])
         self.say(
-            f"epoch {row['epoch']:>3}/{self.epochs}  success {success:>4}  {value}"
-            f"{row['env_steps']:,} steps, {row['steps_per_second']:,.0f} steps/s  "
+            f"epoch {row['epoch']:>3}/{self.epochs}  success {success:>4}  "
+            f"{row['env_steps']:>9,} steps  {row['steps_per_second']:,.0f} steps/s  "
             f"{left / 60:.1f} min left"
         )
 

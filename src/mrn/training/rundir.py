@@ -15,7 +15,7 @@ from mrn.envs import TaskShape
 from mrn.errors import UserError
 from mrn.files import aside, parse_json, read_bounded, write_atomically
 from mrn.training.events import Events
-from mrn.training.layout import CHECKPOINTS, CONFIG, EVENTS, LOCK, METRICS
+from mrn.training.layout import CONFIG, EVENTS, LOCK, METRICS, checkpoint_folders
 from mrn.training.lock import RunLock
 from mrn.training.metrics import COLUMNS, Row, is_finished, read_metrics, write_metrics
 
@@ -72,15 +72,17 @@ class RunDir:
             if resume:
                 is_finished_run(path, config)  # refuses other settings
             about = {"config": config.to_dict(), "task": vars(shape), **_circumstances(path)}
-            write_atomically(path / CONFIG, json.dumps(about, indent=2).encode())
+            self.about = json.dumps(about, indent=2).encode()
         except BaseException:
             self.lock.close()
             raise
 
-    def restore(self, rows: list[Row]) -> None:
-        """Begin with the metrics of an earlier part of the run, and no later ones."""
-        self.rows = list(rows)
-        self._write_metrics()
+    def begin(self, rows: list[Row] | None) -> None:
+        """Write the settings, and the metrics of an earlier part of the run, and no later ones."""
+        write_atomically(self.path / CONFIG, self.about)
+        if rows is not None:
+            self.rows = list(rows)
+            self._write_metrics()
 
     def log(self, row: Row) -> None:
         """Add an epoch's metrics to metrics.csv and to TensorBoard."""
@@ -104,7 +106,7 @@ class RunDir:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the event file."""
+        """Close the event file, and leave the folder to others."""
         self.close()
 
 
@@ -202,21 +204,23 @@ def is_finished_run(path: Path, config: Config) -> bool:
         return False
     before = read_settings(path)
     check_settings(before, config, str(path))
+    gone = "and it has no checkpoint to go on from. Remove the folder to start again"
+    saved = bool(checkpoint_folders(path))
     try:
         rows = read_metrics(path / METRICS) if (path / METRICS).exists() else []
-    except UserError:  # damaged, and written anew from the last checkpoint
-        return False
+    except UserError as error:
+        if saved:  # the metrics are written anew from the checkpoint
+            return False
+        raise UserError(f"{error}, {gone}") from None
     done = len(rows)
     if (config.epochs or done) < done:
         raise UserError(f"{path} has {done} epochs already: --epochs must be at least {done}")
     if is_finished(rows, config.epochs, config.stop_at):
         return True
-    saved = done >= min(before.checkpoint_every, before.epochs or done)
-    if rows and saved and not (path / CHECKPOINTS).exists():
-        raise UserError(
-            f"{path} ended after {done} epochs and its checkpoints were removed: it cannot be "
-            "trained longer. Remove the folder to start again"
-        )
+    # An epoch is listed before its checkpoint is written: the first one may be missing yet.
+    written = done > before.checkpoint_every or done >= (before.epochs or done + 1)
+    if rows and written and not saved:
+        raise UserError(f"{path} ended after {done} epochs, {gone}")
     return False
 
 

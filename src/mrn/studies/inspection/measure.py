@@ -185,9 +185,14 @@ def _counts_steps(
     learned = distance(agent, *(column[before] for column in columns)).double().cpu().numpy()
     gamma = agent.learner.discount
     # The reward is taken at the next state: the step that reaches the goal costs nothing.
-    cost = (1 - gamma ** (steps - 1)) / (1 - gamma)
+    cost = discounted_cost(steps, gamma)
     rank = float(np.corrcoef(ranks(learned), ranks(steps))[0, 1])
     return rank, float(np.corrcoef(learned, cost)[0, 1]), float((learned - cost).mean())
+
+
+def discounted_cost(steps: Array, gamma: float) -> Array:
+    """Of so many steps, of which the last, which reaches the goal, costs nothing."""
+    return steps - 1 if gamma == 1 else (1 - gamma ** (steps - 1)) / (1 - gamma)
 
 
 def ranks(values: Array) -> Array:

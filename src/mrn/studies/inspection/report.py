@@ -16,6 +16,7 @@ from mrn.studies.inspection.measure import (
     Inspection,
     Moments,
     Violations,
+    discounted_cost,
     distance,
 )
 from mrn.training.agent import Agent
@@ -79,7 +80,7 @@ def draw(agent: Agent, moments: Moments) -> bytes:
     steps.scatter(moments.steps_left[before], learned.cpu(), s=4, alpha=0.25, linewidths=0)
     gamma, longest = agent.learner.discount, agent.shape.horizon
     line = np.arange(1, longest + 1)
-    cost = (1 - gamma ** (line - 1)) / (1 - gamma)
+    cost = discounted_cost(line.astype(float), gamma)
     steps.plot(line, cost, color="gray", linewidth=1, label="exact")
     steps.set(xlabel="steps to success", ylabel="-Q", title="evaluation episodes")
     steps.legend(fontsize=8)
