@@ -119,6 +119,9 @@ def test_the_version(monkeypatch, capsys):
         (["--config", "no/such/config.json"], "cannot read no/such/config.json"),
         (["--env-kwargs", '{"a": 1}'], "env_kwargs is for environments of your own"),
         (["--agent", "no_lab:X"], "there is no module 'no_lab'"),
+        (["--episodes", "1000000000000000000"], "episodes must be at most 100000"),
+        (["--capacity", "1" + "0" * 30], "capacity must be at most"),
+        (["--stop-at", "0.9", "--eval-episodes", "0"], "stop_at needs evaluations"),
     ],
 )
 def test_values_that_cannot_be(options, message, tmp_path, monkeypatch, capsys):

@@ -64,6 +64,9 @@ def test_a_run_of_ones_own_critic_and_agent(here, monkeypatch, capsys):
     assert same_run(folder, here / "whole")
     command(monkeypatch, "train", "--config=whole/config.json", "--run-dir=again")
     assert same_run(here / "again", here / "whole")
+    changed = ["--config=whole/config.json", "--agent=ddpg", "--epochs=1", "--run-dir=other"]
+    command(monkeypatch, "train", "FetchReach", *changed)
+    assert mrn.load("other").config.agent == "ddpg"
     plain = mrn.train(
         "FetchReach", run_dir="plain", progress=False, **TINY | {"critic": "my_lab.ideas:small"}
     )

@@ -34,6 +34,8 @@ def test_ctrl_c_ends_all_of_it_at_once(tmp_path, worked):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # A shell starts what runs in the background deaf to Ctrl-C, and these tests may be there.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     try:
         until = time.monotonic() + 100

@@ -1,11 +1,16 @@
 """Resuming: nothing that is finished is trained again, nothing is lost."""
 
 import json
+import os
+import signal
 import warnings
 
+import numpy as np
 import pytest
 
 import mrn
+from mrn.signals import Interruption
+from mrn.training.layout import checkpoint_folders
 from mrn.training.rundir import read_about
 from tests.reliability.helpers import same_run
 from tests.training.helpers import TINY, metrics, same_weights, tiny_run
@@ -116,3 +121,77 @@ def test_the_same_run_gives_the_same_bytes(tmp_path):
         agent.save(tmp_path / f"{i}.safetensors")
         assert (tmp_path / f"{i}.safetensors").read_bytes() == written
     assert same_weights(mrn.load(tmp_path / "0.safetensors"), agent)
+
+
+@pytest.mark.parametrize("every", [1, 5])
+def test_a_run_that_a_callback_ended_goes_on_from_there(tmp_path, every):
+    tiny_run(tmp_path / "whole", epochs=3)
+    options = {"epochs": 3, "checkpoint_every": every}
+    tiny_run(tmp_path / "run", callbacks=[lambda agent, row: row["epoch"] == 2], **options)
+    assert [path.name for path in checkpoint_folders(tmp_path / "run")][-1] == "000003-000000"
+    tiny_run(tmp_path / "run", resume=True, **options)
+    assert same_run(tmp_path / "run", tmp_path / "whole")
+
+
+def test_a_callback_that_predicts_with_noise_does_not_change_training(tmp_path):
+    observation = {"observation": np.zeros(10), "desired_goal": np.zeros(3)}
+    noisy = [lambda agent, row: agent.predict(observation, deterministic=False) and None]
+    tiny_run(tmp_path / "watched", callbacks=noisy)
+    tiny_run(tmp_path / "alone")
+    assert same_run(tmp_path / "watched", tmp_path / "alone")
+
+
+def test_what_cannot_go_on_is_left_alone(tmp_path):
+    """A finished run whose checkpoints are gone, in part or with the metrics, is not overwritten."""
+    folder = tmp_path / "run"
+    tiny_run(folder)
+    remove_checkpoints(folder)
+    (folder / "checkpoints").mkdir()  # a removal that was cut short
+    before = contents(folder)
+    with pytest.raises(mrn.UserError, match="no checkpoint to go on from"):
+        tiny_run(folder, epochs=4, resume=True)
+    assert contents(folder) == before
+    metrics_file = folder / "metrics.csv"
+    metrics_file.write_bytes(metrics_file.read_bytes()[:-1])
+    before = contents(folder)
+    with pytest.raises(mrn.UserError, match="cut off.*no checkpoint to go on from"):
+        tiny_run(folder, resume=True)
+    assert contents(folder) == before
+
+
+def test_settings_are_as_they_were_when_no_checkpoint_is_whole(tmp_path):
+    folder = tmp_path / "run"
+    tiny_run(folder)
+    for path in checkpoint_folders(folder):
+        (path / "complete").write_text("no")
+    before = contents(folder)
+    with pytest.raises(mrn.UserError, match="no checkpoint in .* is whole"):
+        tiny_run(folder, epochs=4, resume=True)
+    assert contents(folder) == before
+
+
+def test_workers_leave_the_training_process_as_it_is(tmp_path):
+    before = signal.getsignal(signal.SIGINT)
+    tiny_run(tmp_path / "run", task="tests.envs.own_envs:Walk-v0", workers=True, epochs=1)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_signal_whose_notice_nobody_can_read_is_remembered():
+    with Interruption("saving") as interruption:
+        stderr = os.dup(2)
+        reader, writer = os.pipe()
+        os.close(reader)
+        os.dup2(writer, 2)
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        finally:
+            os.dup2(stderr, 2)
+        assert interruption.received == signal.SIGINT
+
+
+def test_constructor_arguments_are_what_json_gives_back():
+    config = mrn.Config.of("Pond-v0", env_kwargs={"size": (3, 4)})
+    assert config.env_kwargs == {"size": [3, 4]}
+    for value in ({1, 2}, float("nan")):
+        with pytest.raises(mrn.UserError, match="env_kwargs must be what JSON can hold"):
+            mrn.Config.of("Pond-v0", env_kwargs={"size": value})
