@@ -19,7 +19,11 @@ from tests.experiments.helpers import (
 
 @pytest.fixture(scope="module")
 def cluster():
-    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    # Ray's workers give way to all else on a machine: beside other tests they would starve.
+    as_others = {"worker_niceness": 0}
+    nodes = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 1, "_system_config": as_others}
+    )
     nodes.add_node(num_cpus=1)
     yield nodes
     ray.shutdown()
