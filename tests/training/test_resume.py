@@ -142,7 +142,7 @@ def test_a_callback_that_predicts_with_noise_does_not_change_training(tmp_path):
 
 
 def test_what_cannot_go_on_is_left_alone(tmp_path):
-    """A finished run whose checkpoints are gone, in part or with the metrics, is not overwritten."""
+    """A finished run whose checkpoints are gone, and perhaps its metrics, is not overwritten."""
     folder = tmp_path / "run"
     tiny_run(folder)
     remove_checkpoints(folder)
