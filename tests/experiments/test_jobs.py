@@ -77,7 +77,8 @@ def test_a_run_killed_while_it_wrote_its_settings_was_not_begun(tmp_path):
 
 def test_other_settings_are_refused_with_the_remedies_of_a_sweep(tmp_path):
     job = plan(SUITE, tmp_path, 2)[0]
-    RunDir(job.folder, job.config, TASKS["FetchReach"].shape).close()
+    with RunDir(job.folder, job.config, TASKS["FetchReach"].shape) as run:
+        run.begin(None)
     assert plan(SUITE, tmp_path, 1)[0].config.threads == 2  # as it was begun
     other = Suite(("FetchReach",), seeds=(1,), folder="s", settings={"epochs": 2, "width": 8})
     with pytest.raises(UserError, match="width was 256, now 8") as caught:
@@ -91,7 +92,8 @@ def test_the_combinations_of_a_grid_are_methods_of_their_own(tmp_path):
     tables = {"settings": {"epochs": 2}, "grid": {"learning_rate": [1e-3, 2e-3]}}
     suite = Suite(("FetchReach",), seeds=(1, 2), folder="s", **tables)
     for job in plan(suite, tmp_path, 1):
-        with RunDir(job.folder, job.config, TASKS["FetchReach"].shape):
+        with RunDir(job.folder, job.config, TASKS["FetchReach"].shape) as run:
+            run.begin(None)
             write_rows(job.folder, 2)
     assert all(job.finished for job in plan(suite, tmp_path, 1))
     methods = group(find_runs(tmp_path))["s"]["FetchReach"]

@@ -62,6 +62,7 @@ def run(
     with memory_errors(SMALLER):
         trainer, checkpoints = Trainer(config, task, device), Checkpoints(folder)
     engine = (config.engine, threads, config.workers, config.worker_timeout)
+    go_on = f"mrn resume {shlex.quote(str(folder))}"
     with (
         memory_errors(f"a new run needs less: {SMALLER}", RunError),
         torch_threads(threads),
@@ -80,19 +81,14 @@ def run(
         while trainer.epoch <= epochs:
             clock, steps_before = Clock(), trainer.env_steps
             while trainer.cycle < plan.cycles:
-                with clock("rollout"):
-                    trainer.collect(envs)
-                with clock("update"):
-                    trainer.learn()
-                    losses = trainer.mean_losses()
+                losses = train_cycle(trainer, envs, clock)
                 display.cycle(trainer.epoch, clock.rate(trainer.env_steps - steps_before))
                 if interruption.received and trainer.cycle < plan.cycles:
                     checkpoints.save(trainer, run_dir.rows)
-                    raise interruption.end(f"mrn resume {shlex.quote(str(folder))}")
+                    raise interruption.end(go_on)
             row = training_row(trainer, losses, clock, steps_before)
             if plan.eval_episodes:
-                with clock("evaluation"):
-                    row |= evaluate_epoch(trainer, test_envs)
+                row |= evaluate_epoch(trainer, test_envs, clock)
             row |= clock.row()
             keep_weights(trainer, folder, row["success"])
             run_dir.log(row)  # after the weights: an epoch that is listed has them
@@ -106,7 +102,7 @@ def run(
             if ends:
                 break
             if interrupted:
-                raise interruption.end(f"mrn resume {shlex.quote(str(folder))}")
+                raise interruption.end(go_on)
     return trainer.agent
 
 
@@ -138,6 +134,15 @@ class Clock:
         return {f"{name}_seconds": round(spent, 3) for name, spent in self.seconds.items()}
 
 
+def train_cycle(trainer: Trainer, envs: GoalVectorEnv, clock: Clock) -> dict[str, float]:
+    """Play a cycle's episodes and learn; the mean metrics of the epoch so far."""
+    with clock("rollout"):
+        trainer.collect(envs)
+    with clock("update"):
+        trainer.learn()
+        return trainer.mean_losses()
+
+
 def training_row(
     trainer: Trainer, losses: dict[str, float], clock: Clock, steps_before: int
 ) -> Row:
@@ -154,11 +159,11 @@ def training_row(
     }
 
 
-def evaluate_epoch(trainer: Trainer, envs: GoalVectorEnv) -> Row:
+def evaluate_epoch(trainer: Trainer, envs: GoalVectorEnv, clock: Clock) -> Row:
     """Evaluate the epoch's policy, with random numbers of its own."""
     config = trainer.config
     seed = derive_seed(config.seed, "evaluation", trainer.epoch)
-    with torch_threads(1):
+    with clock("evaluation"), torch_threads(1):
         result = evaluate(envs, trainer.agent.act, config.schedule.eval_episodes, seed)
     return {
         "success": result.success,
