@@ -192,7 +192,8 @@ GROUPS = ("schedule", "learning", "memory")
 
 def _groups(agent: str) -> dict[str, type[Any]]:
     """The groups of settings of a run of an agent, by the field that holds each."""
-    groups = dict(zip(GROUPS, (Schedule, find_agent(agent).Settings, Memory), strict=True))
+    types: tuple[type[Any], ...] = (Schedule, find_agent(agent).Settings, Memory)
+    groups = dict(zip(GROUPS, types, strict=True))
     names = [item.name for group in (Config, *groups.values()) for item in fields(group)]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UserError(f"agent {agent!r} has a setting {twice!r}, which runs have already")
