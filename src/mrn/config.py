@@ -194,7 +194,8 @@ def _groups(agent: str) -> dict[str, type[Any]]:
     """The groups of settings of a run of an agent, by the field that holds each."""
     types: tuple[type[Any], ...] = (Schedule, find_agent(agent).Settings, Memory)
     groups = dict(zip(GROUPS, types, strict=True))
-    names = [item.name for group in (Config, *groups.values()) for item in fields(group)]
+    owners: list[type[Any]] = [Config, *types]
+    names = [item.name for owner in owners for item in fields(owner)]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UserError(f"agent {agent!r} has a setting {twice!r}, which runs have already")
     return groups
