@@ -16,14 +16,14 @@ from tests.training.helpers import metrics, tiny_run
 FILE = Path(__file__).with_name("golden.json")
 SETTINGS = {
     "seed": 100,
-    "epochs": 2,
+    "epochs": 1,
     "cycles": 2,
-    "episodes": 4,
-    "updates": 3,
-    "eval_episodes": 6,
+    "episodes": 2,
+    "updates": 4,
+    "eval_episodes": 2,
     "batch_size": 64,
     "width": 64,
-    "capacity": 500,
+    "capacity": 250,
     "threads": 1,
 }
 CASES = [
