@@ -32,12 +32,12 @@ def start_sweep(folder: Path, *options: str, count: int = 6) -> Command:
 
 
 def finish(process: Command, code: int = 0) -> str:
-    output = "".join(process.communicate(timeout=400))
+    output = "".join(process.communicate(timeout=120))
     assert process.returncode == code, output
     return output
 
 
-def wait_for(condition, seconds: float = 400.0):
+def wait_for(condition, seconds: float = 120.0):
     """The first true value of a condition."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
