@@ -22,7 +22,7 @@ def test_train_then_evaluate(tmp_path):
     words = [MRN, "train", "FetchReach", *SMALL, "--seed", "7"]
     done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    folder = tmp_path / "runs" / "FetchReach" / "ddpg-mrn" / "seed-7"
+    folder = tmp_path / "runs" / "FetchReach" / "ddpg-mrn+fast" / "seed-7"
     assert (folder / "latest.safetensors").exists()
     # No terminal: plain lines, no escape codes.
     assert "\x1b" not in done.stdout

@@ -54,7 +54,7 @@ SIZES = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
 def test_a_run_of_ones_own_critic_and_agent(here, monkeypatch, capsys):
     own = ["--critic=my_lab.ideas:small", "--agent=my_lab.ideas:Eager"]
     command(monkeypatch, "train", "FetchReach", *own, *SIZES, "--epochs=1")
-    folder = here / "runs/FetchReach/my_lab.ideas_Eager-my_lab.ideas_small/seed-100"
+    folder = here / "runs/FetchReach/my_lab.ideas_Eager-my_lab.ideas_small+fast/seed-100"
     agent = mrn.load(folder)
     assert type(agent.learner).__name__ == "Eager"
     command(monkeypatch, "eval", str(folder), "--episodes=2")

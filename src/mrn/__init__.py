@@ -8,6 +8,7 @@ from mrn.config import Config
 from mrn.critics import make_critic
 from mrn.device import find_device
 from mrn.errors import RunError, UserError
+from mrn.recipes import USUAL
 from mrn.training.agent import Agent, find_weights
 from mrn.training.evaluate import Evaluation
 from mrn.training.loop import Callback, run
@@ -35,17 +36,18 @@ def train(
     callbacks: Sequence[Callback] = (),
     **settings: Any,
 ) -> Agent:
-    """Train an agent by the paper's protocol.
+    """Train an agent, by the recipe `fast` unless another is named.
 
     Args:
         task: One of the paper's tasks, or the Gymnasium id of a goal environment.
-        run_dir: The run's folder; by default `runs/TASK/AGENT-CRITIC/seed-SEED`.
+        run_dir: The run's folder; by default `runs/TASK/AGENT-CRITIC+RECIPE/seed-SEED`.
         progress: Whether to show a progress bar (plain lines where there is no terminal).
         resume: Go on with the run in that folder, if there is one, as if it had never stopped.
         callbacks: Each is called at the end of an epoch with the agent and the epoch's row of
             metrics, a dictionary; training ends where one returns True.
         **settings: Any field of `mrn.Config` or of its groups, for example
-            `critic="mrn", epochs=10, seed=100, batch_size=512`.
+            `critic="mrn", epochs=10, seed=100, batch_size=512`; `recipe="paper"` is the paper's
+            protocol.
 
     Returns:
         The trained agent. Its metrics and weights are in the run folder.
@@ -57,7 +59,7 @@ def train(
             disk); its last checkpoint is whole.
         KeyboardInterrupt: Ctrl-C or SIGTERM; the run has saved and can be resumed.
     """
-    config = Config.of(task, **settings)
+    config = Config.of(task, **({"recipe": USUAL} | settings))
     folder = Path("runs") / config.folder if run_dir is None else Path(run_dir)
     return run(config, folder, progress, resume, callbacks)
 

@@ -1,7 +1,7 @@
-"""The settings of a run. The defaults are the paper's protocol (Sec. 5)."""
+"""The settings of a run. What is not given is taken from a recipe, by default the paper's."""
 
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +11,7 @@ from mrn.agents import find_agent
 from mrn.checked import Checked, Count, Limits, Seed, Share, Threads, Whole, check, from_dict
 from mrn.errors import UserError, unknown
 from mrn.naming import Method, safe_name
+from mrn.recipes import PAPER, USUAL, recipe_settings
 from mrn.replay import Memory
 
 
@@ -53,6 +54,9 @@ class Schedule(Checked):
     """Episodes of the evaluation after each epoch; 0 for none."""
 
 
+_SCHEDULE, _MEMORY = Schedule(), Memory()
+
+
 @dataclass(frozen=True)
 class Config(Checked):
     """Everything that decides a run's result, and where it runs."""
@@ -65,6 +69,8 @@ class Config(Checked):
     agent: str = "ddpg"
     """Learning algorithm, or `package.module:name` of your own; `--agent NAME --help` shows its
     settings."""
+    recipe: tyro.conf.Suppress[str] = PAPER
+    """Where settings that are not given come from (`mrn recipes`): `paper` or `fast`."""
     variant: str = ""
     """A name for these settings, where others of the same agent and critic are compared with them:
     part of the folder's name."""
@@ -90,22 +96,24 @@ class Config(Checked):
     """Epochs between checkpoints, from which an interrupted run goes on (`mrn resume`)."""
     threads: Threads | None = None
     """CPU threads for simulation and for matrix products; by default all cores."""
-    schedule: Schedule = field(default_factory=Schedule)
+    # Groups of settings; one that is not given, which these stand for, is taken from the recipe.
+    schedule: tyro.conf.Suppress[Schedule] = _SCHEDULE
     learning: tyro.conf.Suppress[Any] = None
-    """The agent's own settings, by default its defaults: a LearnerSettings."""
-    memory: Memory = field(default_factory=Memory)
+    """The agent's own settings: a LearnerSettings."""
+    memory: tyro.conf.Suppress[Memory] = _MEMORY
 
     def __post_init__(self) -> None:
-        """Take the agent's defaults where none of its settings are given, and check all."""
-        check("agent", self.agent, str)
-        settings = find_agent(self.agent).Settings
-        if self.learning is None:
-            object.__setattr__(self, "learning", settings())
-        elif not isinstance(self.learning, settings):
-            raise UserError(
-                f"agent {self.agent!r} has settings of type {settings.__name__}, got "
-                f"{type(self.learning).__name__}"
-            )
+        """Take the groups that are not given from the recipe, and check all."""
+        default = {item.name: item.default for item in fields(self)}
+        for name, group in groups_of(self.agent, self.recipe).items():
+            given = getattr(self, name)
+            if given is default[name]:
+                object.__setattr__(self, name, group)
+            elif name == "learning" and not isinstance(given, type(group)):
+                raise UserError(
+                    f"agent {self.agent!r} has settings of type {type(group).__name__}, got "
+                    f"{type(given).__name__}"
+                )
         super().__post_init__()
         object.__setattr__(self, "env_kwargs", _as_json(self.env_kwargs))
         if self.stop_at is not None and not self.schedule.eval_episodes:
@@ -118,9 +126,7 @@ class Config(Checked):
         Raises:
             UserError: A setting is out of range, or neither the run's nor the agent's.
         """
-        agent = settings.get("agent", cls.agent)
-        check("agent", agent, str)
-        groups = _groups(agent)
+        groups = groups_of(settings.get("agent", cls.agent), settings.get("recipe", cls.recipe))
         flat: dict[str, Any] = {"task": task}
         grouped: dict[str, dict[str, Any]] = {name: {} for name in groups}
         owner = {item.name: name for name, group in groups.items() for item in fields(group)}
@@ -129,7 +135,7 @@ class Config(Checked):
             if name not in owner and name not in own:
                 raise unknown("setting", name, [*own[1:], *owner])
             (grouped[owner[name]] if name in owner else flat)[name] = value
-        return cls(**flat, **{name: groups[name](**values) for name, values in grouped.items()})
+        return cls(**flat, **{name: replace(groups[name], **own) for name, own in grouped.items()})
 
     @classmethod
     def from_json(cls, data: Any, where: str) -> "Config":
@@ -150,8 +156,9 @@ class Config(Checked):
 
     @property
     def method(self) -> str:
-        """What is compared: AGENT-CRITIC, and the variant where there is one."""
-        return str(Method(self.agent, self.critic, self.variant))
+        """What is compared: AGENT-CRITIC, and where there are any the recipe and the variant."""
+        named = ("" if self.recipe == PAPER else self.recipe, self.variant)
+        return str(Method(self.agent, self.critic, "+".join(filter(None, named))))
 
     @property
     def folder(self) -> Path:
@@ -164,7 +171,8 @@ class Config(Checked):
 
     def arguments(self) -> list[str]:
         """What to give to `mrn train` for these settings: the task, and all that is no default."""
-        usual = flatten(Config(self.task, agent=self.agent).to_dict()) | {"agent": Config.agent}
+        usual = flatten(Config(self.task, agent=self.agent, recipe=self.recipe).to_dict())
+        usual |= {"agent": Config.agent, "recipe": USUAL}
         chosen = [
             (name.replace("_", "-"), value)
             for name, value in flatten(self.to_dict()).items()
@@ -190,12 +198,18 @@ GROUPS = ("schedule", "learning", "memory")
 """Fields of `Config` that are settings themselves."""
 
 
-def _groups(agent: str) -> dict[str, type[Any]]:
-    """The groups of settings of a run of an agent, by the field that holds each."""
+def groups_of(agent: str, recipe: str) -> dict[str, Any]:
+    """The groups of settings of a run, by the field that holds each, as the recipe has them.
+
+    Raises:
+        UserError: There is no such agent or recipe.
+    """
+    check("agent", agent, str)
+    check("recipe", recipe, str)
     types: tuple[type[Any], ...] = (Schedule, find_agent(agent).Settings, Memory)
-    groups = dict(zip(GROUPS, types, strict=True))
-    owners: list[type[Any]] = [Config, *types]
-    names = [item.name for owner in owners for item in fields(owner)]
-    if twice := next((name for name in names if names.count(name) > 1), None):
+    names = {group: {item.name for item in fields(group)} for group in types}
+    known = [item.name for item in fields(Config)] + [n for own in names.values() for n in own]
+    if twice := next((name for name in known if known.count(name) > 1), None):
         raise UserError(f"agent {agent!r} has a setting {twice!r}, which runs have already")
-    return groups
+    groups = (group(**recipe_settings(recipe, names[group])) for group in types)
+    return dict(zip(GROUPS, groups, strict=True))

@@ -235,7 +235,7 @@ def test_a_command_can_be_copied_and_a_csv_downloaded(open_page, runs):
     box.get_by_text("copy command").click()
     box.get_by_text("copied").wait_for()
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == "mrn train FetchReach --seed=1 --epochs=3"
+    assert copied == "mrn train FetchReach --recipe=paper --seed=1 --epochs=3"
     with page.expect_download() as waiting:
         box.get_by_text("download CSV").click()
     kept = runs / "small/FetchReach/ddpg-mrn/seed-1/metrics.csv"
@@ -250,7 +250,7 @@ def test_a_name_with_markup_is_shown_as_text(open_page):
     assert shown == [NAMED, "level", "small"]
     page.locator("#runs summary").nth(1).click()
     assert NAMED in page.locator("#runs").inner_text()
-    assert "mrn train FetchPush --seed=1 --epochs=2" in page.locator("#runs pre").inner_text()
+    assert "mrn train FetchPush --recipe=paper --seed=1 --epochs=2" in page.locator("#runs pre").inner_text()
     assert page.evaluate("window.broken") is None
 
 

@@ -15,6 +15,7 @@ from tests.training.helpers import metrics, tiny_run
 
 FILE = Path(__file__).with_name("golden.json")
 SETTINGS = {
+    "recipe": "paper",
     "seed": 100,
     "epochs": 1,
     "cycles": 2,

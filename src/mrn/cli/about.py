@@ -39,6 +39,18 @@ def critics() -> None:
     console().print(table)
 
 
+def recipes() -> None:
+    """List the recipes, with the settings in which they differ from each other."""
+    from mrn.config import Config, flatten
+    from mrn.recipes import RECIPES
+
+    settings = {name: flatten(Config("any task", recipe=name).to_dict()) for name in RECIPES}
+    table = Table("setting", *RECIPES)
+    for setting in sorted({key for own in RECIPES.values() for key in own}):
+        table.add_row(setting, *(str(own[setting]) for own in settings.values()))
+    console().print(table)
+
+
 def bench() -> None:
     """Measure speed beside Stable-Baselines3, bare EnvPool and bare matrix products (5 minutes)."""
     root = Path(__file__).parents[3]

@@ -10,48 +10,66 @@ from typing import Annotated, Any
 
 import tyro
 
-from mrn.agents import find_agent
-from mrn.config import Config
+from mrn.config import Config, Schedule, groups_of
 from mrn.device import settle_memory
-from mrn.errors import RunError
+from mrn.errors import RunError, UserError
+from mrn.recipes import USUAL
+from mrn.replay import Memory
 
 
 def train_command(arguments: Sequence[str]) -> Callable[..., None]:
     """`mrn train`, with the settings of the agent that the arguments ask for."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--agent", nargs="?")
+    parser.add_argument("--recipe", nargs="?")
     parser.add_argument("--config", nargs="?", type=Path)
     # Of other commands these are not options.
     early = parser.parse_known_args(arguments if arguments[:1] == ["train"] else [])[0]
     given = _read_config(early.config) if early.config else None
     agent = early.agent or (given.agent if given else Config.agent)
-    settings = find_agent(agent).Settings
-    learned = given.learning if given and given.agent == agent else settings()
+    usual = given.recipe if given else USUAL
+    if given and (early.recipe or usual) != usual:
+        raise UserError(
+            f"{early.config} has the recipe {given.recipe!r} and settings for all that is in one: "
+            "give --config or --recipe, not both"
+        )
+    groups = groups_of(agent, early.recipe or usual)
+    if given:
+        kept = ("schedule", "memory") + (("learning",) if given.agent == agent else ())
+        groups |= {name: getattr(given, name) for name in kept}
+    learner_settings = type(groups["learning"])
 
     def train(
         *,
         settings_of_run: Config,
-        learning: settings = learned,  # type: ignore[valid-type]
+        recipe: str = usual,
+        schedule: Schedule = groups["schedule"],
+        learning: learner_settings = groups["learning"],  # type: ignore[valid-type]
+        memory: Memory = groups["memory"],
         config: Path | None = None,
         run_dir: Path | None = None,
         runs: Path = Path("runs"),
         resume: bool = False,
     ) -> None:
-        """Train an agent on a task, by the paper's protocol unless told otherwise.
+        """Train an agent on a task, by a recipe: `fast`, or `paper` for the paper's protocol.
 
         Args:
             settings_of_run: The settings of the run.
+            recipe: Where settings that are not given come from (`mrn recipes`).
+            schedule: How collection, updates and evaluation take turns.
             learning: The settings of the agent.
+            memory: The replay buffer and hindsight.
             config: A run's config.json, whose settings are taken where none are given here.
-            run_dir: The run's folder. By default RUNS/TASK/AGENT-CRITIC/seed-SEED.
+            run_dir: The run's folder. By default RUNS/TASK/AGENT-CRITIC+RECIPE/seed-SEED.
             runs: The folder of all runs.
             resume: Go on with the run in that folder, if there is one.
         """
-        chosen = dataclasses.replace(settings_of_run, agent=agent, learning=learning)
+        own = {"schedule": schedule, "learning": learning, "memory": memory}
+        chosen = dataclasses.replace(settings_of_run, agent=agent, recipe=recipe, **own)
         _run(chosen, run_dir or runs / chosen.folder, resume)
 
     if given is not None:  # what has a default need not be given
-        base = dataclasses.replace(given, agent=agent, learning=learned)
+        base = dataclasses.replace(given, agent=agent, **groups)
         train.__kwdefaults__ = {**(train.__kwdefaults__ or {}), "settings_of_run": base}
     return train
 

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 
 from mrn.config import flatten
 from mrn.experiments.runs import Run
+from mrn.recipes import RECIPES
 from mrn.training.rundir import CHANGEABLE
 
-COMPARED = ("agent", "critic", "variant", "seed")
+COMPARED = ("agent", "critic", "recipe", "variant", "seed")
 """Settings in which methods, and the runs of a method, are meant to differ."""
 
 
@@ -34,11 +35,12 @@ def differences(task: str, methods: dict[str, list[Run]], names: dict[str, str])
 def _differing(runs: Iterable[tuple[Run, str]]) -> dict[str, str]:
     """Settings with more than one value, and who has which."""
     values: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    named: set[str] = {*CHANGEABLE, *COMPARED}  # and what variants are named after
+    named: set[str] = {*CHANGEABLE, *COMPARED}  # and what recipes and variants stand for
     for run, shown in runs:
         if run.config is None:
             continue
         settings = run.config.to_dict()
+        named |= set(RECIPES.get(run.config.recipe, {}))
         named |= {part.partition("=")[0] for part in run.config.variant.split("+")}
         # An agent's own settings are part of it: compared between runs of that agent alone.
         own = settings.pop("learning")

@@ -1,0 +1,30 @@
+"""Recipes: named sets of settings, from which a run takes all that it is not given."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mrn.errors import unknown
+
+PAPER = "paper"
+"""The protocol of the paper (Sec. 5): the defaults of all settings."""
+FAST = "fast"
+"""What solves tasks soonest; docs/recipes.md shows what each of its settings is worth."""
+USUAL = FAST
+"""What `mrn train` and `mrn.train` take where none is named; suites take the paper's."""
+
+RECIPES: Mapping[str, Mapping[str, Any]] = {
+    PAPER: {},
+    FAST: {"episodes": 10, "cycles": 25},
+}
+"""Settings in which each differs from the paper's protocol, for every agent that has them."""
+
+
+def recipe_settings(name: str, known: set[str]) -> dict[str, Any]:
+    """A recipe's settings, without those that the run's agent does not have.
+
+    Raises:
+        UserError: There is no such recipe.
+    """
+    if name not in RECIPES:
+        raise unknown("recipe", name, list(RECIPES))
+    return {key: value for key, value in RECIPES[name].items() if key in known}
