@@ -40,7 +40,7 @@ def fill(trainer: Trainer, transitions: int) -> None:
 
 def one_update(trainer: Trainer) -> None:
     """Sample, relabel, normalise, update: what the training loop does 40 times a cycle."""
-    trainer.agent.learner.update(one_batch(trainer), trainer.learning)
+    trainer.agent.learner.update(one_batch(trainer), 1, trainer.learning)
 
 
 def one_batch(trainer: Trainer):

@@ -81,7 +81,7 @@ def test_both_gradients_are_taken_before_either_step():
     """The actor's step must come from the critic as it was, not as the critic's step left it."""
     agent = learner()
     expected = copy.deepcopy(agent)
-    agent.update(random_batch(), GENERATOR)
+    agent.update(random_batch(), 1, GENERATOR)
     expected.compute_gradients(random_batch())
     optimizers = [
         torch.optim.Adam(part.parameters(), lr=1e-3) for part in (expected.actor, expected.critic)
@@ -97,7 +97,7 @@ def test_the_goal_side_is_computed_once_per_update():
     calls = []
     goal_side = agent.critic.goal_side
     agent.critic.goal_side = lambda s, g: calls.append(1) or goal_side(s, g)
-    agent.update(random_batch(), GENERATOR)
+    agent.update(random_batch(), 1, GENERATOR)
     assert len(calls) == 1
 
 
@@ -105,7 +105,7 @@ def test_updates_reduce_the_critic_loss_and_are_reproducible():
     runs = []
     for _ in range(2):
         agent = learner()
-        runs.append(torch.stack([agent.update(random_batch(), GENERATOR) for _ in range(60)]))
+        runs.append(torch.stack([agent.update(random_batch(), 1, GENERATOR) for _ in range(60)]))
     assert torch.equal(runs[0], runs[1])
     assert runs[0][-1, 0] < 0.5 * runs[0][0, 0]
 
@@ -113,7 +113,7 @@ def test_updates_reduce_the_critic_loss_and_are_reproducible():
 def test_targets_keep_nine_tenths():
     agent = learner()
     before = copy.deepcopy(agent.critic_target)
-    agent.update(random_batch(), GENERATOR)
+    agent.update(random_batch(), 1, GENERATOR)
     assert all(
         torch.equal(a, b)
         for a, b in zip(agent.critic_target.parameters(), before.parameters(), strict=True)
@@ -126,6 +126,23 @@ def test_targets_keep_nine_tenths():
         strict=True,
     ):
         torch.testing.assert_close(target, 0.9 * old + 0.1 * new)
+
+
+def test_targets_can_move_between_updates():
+    agent = learner(target_every=3, target_keep=0.75)
+    target = next(agent.critic_target.parameters())
+    moved = []
+    for number in range(1, 8):
+        before = target.clone()
+        agent.update(random_batch(), number, GENERATOR)
+        moved.append(not torch.equal(target, before))
+        if moved[-1]:
+            new = next(agent.critic.parameters())
+            torch.testing.assert_close(target, 0.75 * before + 0.25 * new)
+        before = target.clone()
+        agent.end_cycle()
+        assert torch.equal(target, before)
+    assert moved == [False, False, True, False, False, True, False]
 
 
 def test_exploration_has_the_specified_noise():

@@ -45,7 +45,7 @@ class Cloner(Learner):
     def optimizers(self):
         return getattr(self, "_optimizers", {})
 
-    def update(self, batch, generator: torch.Generator) -> Tensor:
+    def update(self, batch, number, generator: torch.Generator) -> Tensor:
         noise = torch.randn(batch.action.shape, generator=generator)
         target = batch.action + self.settings.jitter * noise
         loss = F.mse_loss(self.actor(batch.state, batch.goal), target)

@@ -250,7 +250,8 @@ def test_a_name_with_markup_is_shown_as_text(open_page):
     assert shown == [NAMED, "level", "small"]
     page.locator("#runs summary").nth(1).click()
     assert NAMED in page.locator("#runs").inner_text()
-    assert "mrn train FetchPush --recipe=paper --seed=1 --epochs=2" in page.locator("#runs pre").inner_text()
+    command = page.locator("#runs pre").inner_text()
+    assert "mrn train FetchPush --recipe=paper --seed=1 --epochs=2" in command
     assert page.evaluate("window.broken") is None
 
 

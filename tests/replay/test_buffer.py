@@ -77,7 +77,7 @@ def test_memory_is_what_the_data_needs():
     buffer = ReplayBuffer(shape, 1_000_000, CPU)
     assert buffer.rows == 20_000 * 51
     numbers = shape.state_dim + 2 * shape.goal_dim + shape.action_dim
-    assert buffer.nbytes == buffer.rows * (4 * numbers + 3 * 4 + 1)
+    assert buffer.nbytes == buffer.rows * (4 * numbers + 3 * 4 + 2)
     addresses = [t.data_ptr() for t in vars(buffer).values() if isinstance(t, torch.Tensor)]
     small = ReplayBuffer(SHAPE, 40, CPU)
     before = [t.data_ptr() for t in vars(small).values() if isinstance(t, torch.Tensor)]

@@ -66,11 +66,12 @@ class Learner(nn.Module, ABC):
         """Its optimisers by name; a checkpoint keeps their moments under it."""
 
     @abstractmethod
-    def update(self, batch: Batch, generator: torch.Generator) -> Tensor:
+    def update(self, batch: Batch, number: int, generator: torch.Generator) -> Tensor:
         """One gradient step.
 
         Args:
             batch: Transitions, normalised.
+            number: Of the step in the run, from 1: for what is not done at every one.
             generator: Source of all that is random in the step.
 
         Returns:

@@ -18,7 +18,7 @@ from mrn.agents.base import CriticFactory, Learner, LearnerSettings
 from mrn.agents.exploration import Explorer, NoiseSettings, add_noise
 from mrn.agents.losses import actor_loss, bellman_target
 from mrn.batch import Batch
-from mrn.checked import Limits, NonNegative, Share
+from mrn.checked import Limits, NonNegative, Share, Whole
 from mrn.critics import Critic, Dims
 
 
@@ -29,7 +29,9 @@ class DDPGSettings(NoiseSettings, LearnerSettings):
     discount: Annotated[float, Limits(least=0, below=1)] = 0.98
     """Discount factor gamma."""
     target_keep: Share = 0.9
-    """Share of the target networks kept in each update of the targets, one per cycle."""
+    """Share of the target networks that is kept each time they move towards the networks."""
+    target_every: Whole = 0
+    """Updates between two moves of the targets; 0 for one move at the end of each cycle."""
     action_penalty: NonNegative = 1.0
     """Weight of the squared action in the actor's loss."""
 
@@ -65,10 +67,13 @@ class DDPG(Learner):
         """One, for both networks."""
         return {"optimizer": self.optimizer}
 
-    def update(self, batch: Batch, generator: torch.Generator) -> Tensor:
+    def update(self, batch: Batch, number: int, generator: torch.Generator) -> Tensor:
         """One step of both networks; nothing in it is random."""
         losses = self.compute_gradients(batch)
         self.optimizer.step()
+        every = self.settings.target_every
+        if every and number % every == 0:
+            self._move_targets()
         return losses
 
     def compute_gradients(self, batch: Batch) -> Tensor:
@@ -92,9 +97,13 @@ class DDPG(Learner):
         policy_loss.backward(inputs=self._actor_weights)
         return torch.stack([critic_loss, policy_loss, q.mean()]).detach()
 
-    @torch.no_grad()
     def end_cycle(self) -> None:
-        """Move the targets towards the networks, keeping a share of them."""
+        """Move the targets, unless they move between updates."""
+        if not self.settings.target_every:
+            self._move_targets()
+
+    @torch.no_grad()
+    def _move_targets(self) -> None:
         torch._foreach_lerp_(self._targets, self._learned, 1 - self.settings.target_keep)
 
     def explorer(self, steps: int, num_envs: int, generator: torch.Generator) -> Explorer:

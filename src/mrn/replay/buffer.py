@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mrn.envs.rewards import Reward
 from mrn.envs.tasks import TaskShape
 from mrn.errors import UserError
 
@@ -51,7 +52,12 @@ class ReplayBuffer:
     """A ring of rows that holds as many whole episodes as fit, the newest ones."""
 
     def __init__(
-        self, shape: TaskShape, capacity: int, device: torch.device, at_once: int = 1
+        self,
+        shape: TaskShape,
+        capacity: int,
+        device: torch.device,
+        at_once: int = 1,
+        reward: Reward | None = None,
     ) -> None:
         """Allocate all memory once.
 
@@ -60,13 +66,15 @@ class ReplayBuffer:
             capacity: Transitions to hold, in episodes of full length.
             device: Where to hold them.
             at_once: Episodes that one `add` brings, at most.
+            reward: The task's, which tells in which episodes something moved: where what was
+                achieved at the end does not count as achieved at the start.
         """
         if capacity < at_once * shape.horizon:
             raise UserError(
                 f"capacity must be at least the {at_once} episodes of {shape.horizon} transitions "
                 f"that are stored at once ({at_once * shape.horizon}), got {capacity}"
             )
-        self.horizon = shape.horizon
+        self.horizon, self.reward = shape.horizon, reward
         self.rows = capacity // shape.horizon * (shape.horizon + 1)
 
         def table(width: int) -> Tensor:
@@ -80,6 +88,7 @@ class ReplayBuffer:
             self.achieved, self.goal = table(shape.goal_dim), table(shape.goal_dim)
             self.since_start, self.until_end = column(torch.int32), column(torch.int32)
             self.terminated = column(torch.bool)  # of the transition that leaves this row
+            self.moved = column(torch.bool)  # of the episode; follows from the other tables
             self.transitions = column(torch.int32)  # ring of rows that have an action, in order
         except RuntimeError as error:
             raise UserError(
@@ -132,6 +141,11 @@ class ReplayBuffer:
         for name, values in rows.items():
             table = getattr(self, name)
             table[place.to(table.device)] = values.to(table.device, table.dtype)
+        if self.reward is not None:
+            ends, starts = (rows[name] == 0 for name in ("until_end", "since_start"))
+            moved = self.reward(rows["achieved"][starts], rows["achieved"][ends]) < 0  # (episodes,)
+            spread = moved.repeat_interleave(torch.as_tensor(lengths) + 1)
+            self.moved[place.to(self.moved.device)] = spread.to(self.moved.device)
         order = (self.last + torch.arange(transitions)) % self.rows
         self.transitions[order.to(self.transitions.device)] = place[has_action].to(
             self.transitions.device, self.transitions.dtype

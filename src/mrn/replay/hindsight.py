@@ -21,20 +21,30 @@ class Hindsight:
     `future`: achieved at one of the steps t+1 .. L of the episode, equally likely; `final`: at
     step L; `episode`: at one of the steps 1 .. L. The reward is computed anew for every row, at
     the next state, as the environments do.
+
+    While a policy cannot move an object, most episodes teach nothing about moving it. So a
+    transition may be drawn again, some number of times, until it is of an episode in which
+    something moved. That looks at what came after the transition; but where the same action has the
+    same effect, it changes how often a transition is seen and not what follows from it.
     """
 
     relabel: Relabel
     probability: float
     reward: Reward
+    redraws: int = 0
 
     def sample(self, buffer: ReplayBuffer, size: int, generator: torch.Generator) -> Batch:
-        """Transitions drawn with replacement, each stored one as likely as the others."""
+        """Transitions drawn with replacement, each as likely as the others but for redraws."""
         # float64: float32 has too few numbers in [0, 1) to reach every one of 1e6 transitions
         # equally, and may round up to 1 when multiplied.
+        count = 3 + self.redraws
         uniform = torch.rand(
-            3, size, generator=generator, device=generator.device, dtype=torch.float64
+            count, size, generator=generator, device=generator.device, dtype=torch.float64
         )
-        return self._batch(buffer, buffer.draw(uniform[0]), uniform[1:])
+        row = buffer.draw(uniform[0])
+        if self.redraws:
+            row = self._first_moved(buffer, torch.stack([row, *map(buffer.draw, uniform[3:])]))
+        return self._batch(buffer, row, uniform[1:3])
 
     def newest(self, buffer: ReplayBuffer, count: int, generator: torch.Generator) -> Batch:
         """Each of the last `count` transitions once."""
@@ -42,6 +52,13 @@ class Hindsight:
             2, count, generator=generator, device=generator.device, dtype=torch.float64
         )
         return self._batch(buffer, buffer.newest(count), uniform)
+
+    def _first_moved(self, buffer: ReplayBuffer, rows: Tensor) -> Tensor:
+        """Of candidates (K, B) the first in whose episode something moved, else the last one."""
+        moved = buffer.moved.index_select(0, rows.flatten()).view_as(rows)
+        moved[-1] = True
+        # argmax does not take truth values, and returns the first of several largest.
+        return rows.gather(0, moved.byte().argmax(dim=0, keepdim=True)).squeeze(0)
 
     def _batch(self, buffer: ReplayBuffer, row: Tensor, uniform: Tensor) -> Batch:
         next_row = (row + 1) % buffer.rows

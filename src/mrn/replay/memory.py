@@ -18,3 +18,6 @@ class Memory(Checked):
     """Which achieved goals of its own episode may replace a transition's goal."""
     relabel_probability: Share = 0.8
     """Share of sampled transitions whose goal is replaced."""
+    redraws: Annotated[int, Limits(least=0, most=100)] = 0
+    """Times that a sampled transition is drawn again if nothing moved in its episode: if what was
+    achieved at its end counts as achieved at its start."""

@@ -24,8 +24,11 @@ class Trainer:
         self.config, memory = config, config.memory
         self.agent = Agent(config, task.shape, device)
         self.episodes = Episodes.allocate(task.shape, config.schedule.episodes)
-        self.replay = ReplayBuffer(task.shape, memory.capacity, device, len(self.episodes.length))
-        self.hindsight = Hindsight(memory.relabel, memory.relabel_probability, task.reward)
+        count, reward = config.schedule.episodes, task.reward if memory.redraws else None
+        self.replay = ReplayBuffer(task.shape, memory.capacity, device, count, reward)
+        self.hindsight = Hindsight(
+            memory.relabel, memory.relabel_probability, task.reward, memory.redraws
+        )
         self.sampling = make_generator(config.seed, "replay", device)
         self.learning = make_generator(config.seed, "learning", device)
         self.losses = torch.zeros(len(self.metrics), device=device)
@@ -52,11 +55,11 @@ class Trainer:
     def learn(self) -> None:
         """Take a cycle's updates, and what the learner does after them; metrics add up."""
         learner, count = self.agent.learner, self.config.schedule.updates
-        for _ in range(count):
+        for number in range(self.updates + 1, self.updates + count + 1):
             batch = self.hindsight.sample(
                 self.replay, self.config.learning.batch_size, self.sampling
             )
-            self.losses += learner.update(self.agent.normalizer(batch), self.learning)
+            self.losses += learner.update(self.agent.normalizer(batch), number, self.learning)
         learner.end_cycle()
         self.updates += count
         self.cycle += 1
