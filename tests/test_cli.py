@@ -98,7 +98,7 @@ def test_the_settings_of_an_agent_are_its_help(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         cli.main()
     text = " ".join(capsys.readouterr().out.replace("│", " ").split())
-    assert "--target-keep FLOAT Share of the target networks kept" in text
+    assert "--target-keep FLOAT Share of the target networks that is kept" in text
 
 
 def test_the_version(monkeypatch, capsys):

@@ -68,12 +68,12 @@ def two_epochs(tmp_path_factory) -> Path:
 def test_weights_that_explode_stop_the_run_and_are_not_saved(whole, tmp_path, monkeypatch):
     update, calls = DDPG.update, []
 
-    def poisoned(self, batch, generator):
+    def poisoned(self, batch, number, generator):
         calls.append(1)
         if len(calls) == 10:  # in the second epoch of 6 updates each
             with torch.no_grad():
                 next(self.critic.parameters())[0, 0] = float("nan")
-        return update(self, batch, generator)
+        return update(self, batch, number, generator)
 
     folder = tmp_path / "run"
     with monkeypatch.context() as context:
