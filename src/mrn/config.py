@@ -11,7 +11,7 @@ from mrn.agents import find_agent
 from mrn.checked import Checked, Count, Limits, Seed, Share, Threads, Whole, check, from_dict
 from mrn.errors import UserError, unknown
 from mrn.naming import Method, safe_name
-from mrn.recipes import PAPER, USUAL, recipe_settings
+from mrn.recipes import PAPER, USUAL, find_recipe
 from mrn.replay import Memory
 
 
@@ -211,5 +211,6 @@ def groups_of(agent: str, recipe: str) -> dict[str, Any]:
     known = [item.name for item in fields(Config)] + [n for own in names.values() for n in own]
     if twice := next((name for name in known if known.count(name) > 1), None):
         raise UserError(f"agent {agent!r} has a setting {twice!r}, which runs have already")
-    groups = (group(**recipe_settings(recipe, names[group])) for group in types)
+    named = find_recipe(recipe).items()  # an agent leaves out what it does not have
+    groups = (group(**{k: v for k, v in named if k in names[group]}) for group in types)
     return dict(zip(GROUPS, groups, strict=True))

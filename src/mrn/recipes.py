@@ -19,12 +19,12 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
 """Settings in which each differs from the paper's protocol, for every agent that has them."""
 
 
-def recipe_settings(name: str, known: set[str]) -> dict[str, Any]:
-    """A recipe's settings, without those that the run's agent does not have.
+def find_recipe(name: str) -> Mapping[str, Any]:
+    """The settings of the recipe of that name.
 
     Raises:
-        UserError: There is no such recipe.
+        UserError: There is none; lists those there are.
     """
     if name not in RECIPES:
         raise unknown("recipe", name, list(RECIPES))
-    return {key: value for key, value in RECIPES[name].items() if key in known}
+    return RECIPES[name]

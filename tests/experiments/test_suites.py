@@ -54,6 +54,32 @@ def test_a_suite_of_ones_own(tmp_path):
     assert suite.configs() == expected
 
 
+def test_recipes_are_compared_like_critics(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'tasks = ["FetchReach"]\nrecipes = ["fast", "paper"]\ncritics = ["mrn", "bvn"]\n'
+        "seeds = [7]\n[settings]\nepochs = 3\n"
+    )
+    expected = [
+        Config.of("FetchReach", critic=c, recipe=r, seed=7, epochs=3)
+        for r in ("fast", "paper")
+        for c in ("mrn", "bvn")
+    ]
+    assert find_suite(str(file)).configs() == expected
+    assert [c.method for c in expected] == [
+        "ddpg-mrn+fast",
+        "ddpg-bvn+fast",
+        "ddpg-mrn",
+        "ddpg-bvn",
+    ]
+    file.write_text('tasks = ["FetchReach"]\nrecipes = ["quick"]\n')
+    with pytest.raises(UserError, match="unknown recipe 'quick'. There are: paper, fast"):
+        find_suite(str(file))
+    file.write_text('tasks = ["FetchReach"]\n[settings]\nrecipe = "fast"\n')
+    with pytest.raises(UserError, match="recipe belongs to 'recipes' above the tables"):
+        find_suite(str(file))
+
+
 def test_settings_of_a_task_come_before_those_of_all_and_a_grid_is_methods(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(

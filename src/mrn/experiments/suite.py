@@ -15,16 +15,23 @@ from mrn.critics import find_critic
 from mrn.envs import Task, find_task
 from mrn.errors import UserError, unknown
 from mrn.naming import safe_name
+from mrn.recipes import PAPER, find_recipe
 
 SEEDS = (100, 200, 300, 400, 500)
 
-LISTS = {"task": "tasks", "critic": "critics", "agent": "agents", "seed": "seeds"}
+LISTS = {
+    "task": "tasks",
+    "critic": "critics",
+    "agent": "agents",
+    "recipe": "recipes",
+    "seed": "seeds",
+}
 """Settings of a run that a suite has a list of."""
 
 
 @dataclass(frozen=True)
 class Suite(Checked):
-    """Every combination of tasks, agents, critics, settings of the grid, and seeds."""
+    """Every combination of tasks, agents, recipes, critics, settings of the grid, and seeds."""
 
     tasks: tuple[str, ...]
     """Names of `mrn tasks`, or Gymnasium ids."""
@@ -32,6 +39,8 @@ class Suite(Checked):
     """Names of `mrn critics`."""
     agents: tuple[str, ...] = ("ddpg",)
     """Learning algorithms."""
+    recipes: tuple[str, ...] = (PAPER,)
+    """Names of `mrn recipes`: where settings that are not given come from."""
     seeds: tuple[Seed, ...] = SEEDS
     """One run for each."""
     folder: str = ""
@@ -78,7 +87,14 @@ class Suite(Checked):
             dict(zip(self.grid, values, strict=True))
             for values in itertools.product(*self.grid.values())
         ]
-        lists = (self.seeds, self.tasks, self.agents, self.critics, combinations)
+        lists = (
+            self.seeds,
+            self.tasks,
+            self.agents,
+            self.recipes,
+            self.critics,
+            combinations,
+        )
         configs = []
         seen: set[Path] = set()
         for each in itertools.product(*lists):
@@ -93,13 +109,14 @@ class Suite(Checked):
         return configs
 
     def _config(
-        self, seed: int, task: str, agent: str, critic: str, choice: dict[str, Any]
+        self, seed: int, task: str, agent: str, recipe: str, critic: str, choice: dict[str, Any]
     ) -> Config:
         """A run's settings."""
         settings = self.settings | self.agent.get(agent, {}) | self.task.get(task, {}) | choice
-        named = [settings.get("variant", ""), *(_label(*item) for item in choice.items())]
-        settings["variant"] = "+".join(filter(None, named))
-        return Config.of(task, critic=critic, agent=agent, seed=seed, **settings)
+        labels = [settings.get("variant", ""), *(_label(*item) for item in choice.items())]
+        settings["variant"] = "+".join(filter(None, labels))
+        named = {"critic": critic, "agent": agent, "recipe": recipe, "seed": seed}
+        return Config.of(task, **named, **settings)
 
     def _tables(self) -> Iterator[tuple[str, tuple[str, ...], dict[str, Any]]]:
         """The title of each table, the agents that it is for, and the settings in it."""
@@ -130,6 +147,8 @@ class Suite(Checked):
             find_critic(critic)
         for agent in self.agents:
             find_agent(agent)
+        for recipe in self.recipes:
+            find_recipe(recipe)
         grid = [("[grid]", self.agents, {n: v}) for n, vs in self.grid.items() for v in vs]
         for title, agents, settings in (*self._tables(), *grid):
             errors = {}
