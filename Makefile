@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 RUN ?= runs/first-$(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: setup train test test-slow bench check format docs clean
+.PHONY: setup train test test-slow bench bench-solve check format docs clean
 
 setup: .venv/dev
 
@@ -31,6 +31,11 @@ test-slow: setup
 bench: setup
 	$(INSTALL) -e '.[bench]'
 	$(BIN)/mrn bench
+
+# Minutes and steps until FetchPush is solved; takes about 35 minutes.
+bench-solve: setup
+	$(INSTALL) -e '.[bench]'
+	$(BIN)/python -m benchmarks.solve
 
 check: setup
 	$(BIN)/ruff format --check .

@@ -22,7 +22,7 @@ def measure(threads: int) -> dict[str, Any]:
     with (
         make_envs(shape, 20, "envpool", threads) as mrn_envs,
         make_envs(shape, 20, "envpool", threads) as monolithic_envs,
-        contextlib.closing(peer_envs()) as sb3_envs,
+        contextlib.closing(peer_envs(20)) as sb3_envs,
     ):
         envs = dict(zip(critics, (mrn_envs, monolithic_envs), strict=True))
         sb3 = make_peer(sb3_envs)
@@ -56,11 +56,11 @@ def measure(threads: int) -> dict[str, Any]:
     }
 
 
-def peer_envs():
-    """20 environments in processes of their own, so that the peer uses all cores too."""
+def peer_envs(count: int):
+    """Environments in processes of their own, so that the peer uses all cores too."""
     from stable_baselines3.common.vec_env import SubprocVecEnv
 
-    return SubprocVecEnv([lambda: make_env("FetchPush-v4")] * 20, start_method="fork")
+    return SubprocVecEnv([lambda: make_env("FetchPush-v4")] * count, start_method="fork")
 
 
 def make_peer(envs):

@@ -104,6 +104,22 @@ def tables(results: dict[str, Any]) -> Iterator[Table]:
     )
 
 
+def solve_table(results: dict[str, Any]) -> Table:
+    """How long each took to solve FetchPush, or how far it came."""
+    heads = ("FetchPush, seed 100", "success", "environment steps", "updates", "minutes")
+    rows = []
+    for name, title in (
+        ("fast", "mrn, recipe fast"),
+        ("paper", "mrn, recipe paper"),
+        ("sb3", "Stable-Baselines3, TQC as its zoo has it"),
+    ):
+        row = results[name]
+        success = row["success_at_stop" if name == "sb3" else "success"]
+        counts = (f"{row['steps']:,}", f"{row['updates']:,}", f"{row['minutes']:.1f}")
+        rows.append((title, f"{success:.0%}", *counts))
+    return heads, rows
+
+
 def _pairs(values: dict[str, float]) -> list[tuple[str, ...]]:
     return [(f"{int(key):,}", f"{value:,.1f}") for key, value in values.items()]
 
