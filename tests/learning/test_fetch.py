@@ -1,4 +1,4 @@
-"""Learning for real, by the paper's protocol. Minutes each: `make test-slow`."""
+"""Learning for real, by either recipe. Minutes each: `make test-slow`."""
 
 import pytest
 
@@ -9,13 +9,19 @@ from tests.training.helpers import metrics
 pytestmark = pytest.mark.slow
 
 
-def test_mrn_reaches(tmp_path):
-    mrn.train("FetchReach", epochs=2, run_dir=tmp_path / "run")
+@pytest.mark.parametrize(("recipe", "steps"), [("fast", 12_500), ("paper", 100_000)])
+def test_mrn_reaches(tmp_path, recipe, steps):
+    epochs = {"fast": 1, "paper": 2}[recipe]
+    mrn.train("FetchReach", recipe=recipe, epochs=epochs, run_dir=tmp_path / "run")
+    assert int(metrics(tmp_path / "run")[-1]["env_steps"]) == steps
     assert float(metrics(tmp_path / "run")[-1]["success"]) >= 0.95
 
 
-def test_mrn_pushes_on_either_engine(tmp_path):
-    agent = mrn.train("FetchPush", epochs=7, seed=100, run_dir=tmp_path / "run")
+@pytest.mark.parametrize(("recipe", "steps"), [("fast", 100_000), ("paper", 350_000)])
+def test_mrn_pushes_on_either_engine(tmp_path, recipe, steps):
+    epochs = {"fast": 8, "paper": 7}[recipe]
+    agent = mrn.train("FetchPush", recipe=recipe, epochs=epochs, seed=100, run_dir=tmp_path / "run")
+    assert int(metrics(tmp_path / "run")[-1]["env_steps"]) == steps
     assert float(metrics(tmp_path / "run")[-1]["success"]) >= 0.9
     envpool, gymnasium = (
         evaluate_agent(agent, 200, seed=0, engine=engine) for engine in ("envpool", "gymnasium")
