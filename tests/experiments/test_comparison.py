@@ -154,3 +154,68 @@ def test_bands_are_intervals_of_the_mean_and_stay_in_range(tmp_path):
     assert places.max() == 2  # of one seed there is no interval
     shared = [line for line in figure.axes[0].lines if line.get_gid() == "shared"]
     assert [line.get_xdata()[0] for line in shared] == [2]
+
+
+@pytest.fixture
+def recipes(tmp_path):
+    """Epochs of 1,000 episodes by one recipe, of 250 by the other; two seeds each."""
+    for seed in (1, 2):
+        write_run(tmp_path, SHORT, seed)
+        write_run(tmp_path, [k / 10 for k in range(9)], seed, recipe="fast")
+    return tmp_path
+
+
+def test_recipes_are_compared_after_equally_many_episodes(recipes):
+    rows = rows_of(recipes)
+    paper, fast = rows["ddpg-mrn"], rows["ddpg-mrn+fast"]
+    assert (paper.stride, fast.stride) == (1, 4)
+    # Of the 9 epochs of fast the fourth and the eighth end with an epoch of the paper's.
+    assert (paper.epochs, paper.own, paper.planned) == (2, 3, 3)
+    assert (fast.epochs, fast.own, fast.planned) == (2, 2, 2)
+    assert fast.success.value == pytest.approx(0.7)
+    assert fast.area.value == pytest.approx((0.3 + 0.7) / 2)
+    assert paper.success.value == pytest.approx(0.3)
+    assert fast.episodes_to == (2000.0, math.inf)
+    assert fast.epochs_to == (2.0, math.inf)
+    assert fast.best
+    table = markdown(summary_of(recipes))
+    assert "FetchPush: an epoch here is as many episodes as 4 of mrn+fast." in table
+    assert "compared over the first 2 epochs, which all methods have (mrn 3, mrn+fast 2)" in table
+    assert "Beware" not in table
+    assert [
+        (row.method, row.epochs) for row in rows_of_choices(*next(iter(tasks_of(recipes))))
+    ] == [
+        ("ddpg-mrn", 2),
+        ("ddpg-mrn", 3),
+        ("ddpg-mrn+fast", 2),
+    ]
+
+
+def tasks_of(root):
+    return group(find_runs(root))[""].items()
+
+
+def test_curves_of_recipes_lie_where_their_episodes_are(recipes):
+    tasks = dict(tasks_of(recipes))
+    figure = draw_curves(tasks, ["FetchPush"], ["ddpg-mrn", "ddpg-mrn+fast"])
+    paper, fast, shared = (line.get_xdata() for line in figure.axes[0].lines)
+    assert list(paper) == [1, 2, 3]
+    assert list(fast) == [k / 4 for k in range(1, 10)]
+    assert list(shared) == [2.25, 2.25]  # where the shorter ends
+
+
+def test_epochs_that_do_not_meet_yet_are_warned_of(tmp_path):
+    for seed in (1, 2):
+        write_run(tmp_path, SHORT, seed)
+        write_run(tmp_path, [0.1, 0.2], seed, recipe="fast")
+    summary = summary_of(tmp_path)
+    assert {row.stride for row in summary.rows} == {1}
+    assert "epochs have 250 and 1,000 episodes, and not all runs" in summary.warnings[0]
+    # Epochs of 750 and 1,000 episodes meet every 3,000.
+    for seed in (1, 2):
+        write_run(tmp_path / "other", [0.1] * 4, seed, recipe="fast", episodes=30)
+        write_run(tmp_path / "other", [0.2] * 4, seed)
+    assert {row.method: row.stride for row in summary_of(tmp_path / "other").rows} == {
+        "ddpg-mrn": 3,
+        "ddpg-mrn+fast": 4,
+    }

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from mrn.config import flatten
-from mrn.experiments.runs import Run
+from mrn.experiments.runs import Run, episodes_per_epoch, strides
 from mrn.recipes import RECIPES
 from mrn.training.rundir import CHANGEABLE
 
@@ -29,6 +29,13 @@ def differences(task: str, methods: dict[str, list[Run]], names: dict[str, str])
     if between:
         settings = "; ".join(f"{name} ({between[name]})" for name in sorted(between))
         found.append(f"{task}: the methods were not trained alike: {settings}")
+    lengths = {episodes_per_epoch(run) for runs in methods.values() for run in runs} - {0}
+    if len(lengths) > 1 and set(strides(methods).values()) == {1}:
+        each = " and ".join(f"{length:,}" for length in sorted(lengths))
+        found.append(
+            f"{task}: epochs have {each} episodes, and not all runs have got to where these meet: "
+            "they are compared epoch by epoch, however long"
+        )
     return found
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mrn.errors import UserError
-from mrn.experiments.runs import Array, Run, curves, find_runs, group
+from mrn.experiments.runs import Array, Run, curves, find_runs, group, strides
 from mrn.experiments.stats import mean_and_std, mean_band
 from mrn.experiments.suites import ABLATIONS, SUITES
 from mrn.experiments.summary import REFERENCE, Summary, short_names, summarise
@@ -93,10 +93,11 @@ def draw_curves(tasks: Tasks, names: list[str], methods: list[str]) -> "Figure":
         panel.set_axis_off()
     for panel, task in zip(panels.flat, names, strict=False):
         present = tasks.get(task, {})
+        by = strides(present) if present else {}
         for method in methods:
             if method in present:
-                _draw_method(panel, curves(present[method]), palette[method])
-        _mark_shared(panel, [run.epochs for runs in present.values() for run in runs])
+                _draw_method(panel, curves(present[method]), by[method], palette[method])
+        _mark_shared(panel, [r.epochs / by[m] for m, runs in present.items() for r in runs])
         _label(panel, task, present, [shown[m] for m in methods if m not in present])
     for row in panels:
         row[0].set_ylabel("success")
@@ -150,10 +151,10 @@ def draw_aggregate(summary: Summary) -> "Figure":
     return figure
 
 
-def _draw_method(panel: "Axes", table: Array, colour: str) -> None:
-    """Mean and its interval; dotted where not all seeds are there yet: (seeds, epochs)."""
+def _draw_method(panel: "Axes", table: Array, stride: int, colour: str) -> None:
+    """Mean and its interval; dotted where not all seeds are there yet: (seeds, own epochs)."""
     mean, _ = mean_and_std(table)
-    epochs = np.arange(1, len(mean) + 1)
+    epochs = np.arange(1, len(mean) + 1) / stride
     whole = int((~np.isnan(table)).all(axis=0).sum())
     marker = "o" if len(mean) < 3 else None  # a line of one point cannot be seen
     style: dict[str, Any] = {"color": colour, "linewidth": 1.4, "marker": marker, "markersize": 3}
@@ -164,7 +165,7 @@ def _draw_method(panel: "Axes", table: Array, colour: str) -> None:
     panel.fill_between(epochs, *mean_band(table), color=colour, alpha=0.2, linewidth=0)
 
 
-def _mark_shared(panel: "Axes", epochs: list[int]) -> None:
+def _mark_shared(panel: "Axes", epochs: list[float]) -> None:
     """A line at the last epoch that all have, where some have more."""
     if epochs and min(epochs) < max(epochs):
         style: dict[str, Any] = {"color": "gray", "linewidth": 0.8, "linestyle": "--"}

@@ -12,7 +12,7 @@ from typing import Any
 
 from mrn.config import flatten
 from mrn.errors import UserError
-from mrn.experiments.runs import Run, find_runs, group
+from mrn.experiments.runs import Run, find_runs, group, strides
 from mrn.experiments.summary import Row, rows_of_choices, short_names, summarise
 from mrn.experiments.wording import show_cost
 from mrn.extras import import_extra
@@ -81,6 +81,7 @@ def _data(runs: list[Run]) -> dict[str, Any]:
         found = {row.method for row in summary.rows}
         problems += [f"{name}: {told}" if name else told for told in summary.warnings]
         rows = [row for place in tasks.items() for row in rows_of_choices(*place)]
+        by = {task: strides(methods) for task, methods in tasks.items()}
         experiments.append(
             {
                 "name": name,
@@ -90,7 +91,11 @@ def _data(runs: list[Run]) -> dict[str, Any]:
                 "shared": summary.tasks,
                 "rows": [_row(row) for row in rows],
                 "aggregates": [_plain(vars(each)) for each in summary.aggregates],
-                "runs": [_run(run) for run in runs if run.experiment == name],
+                "runs": [
+                    _run(run) | {"stride": by.get(run.task, {}).get(run.method, 1)}
+                    for run in runs
+                    if run.experiment == name
+                ],
             }
         )
     return {

@@ -1,5 +1,6 @@
 """Finished and unfinished runs, read from their folders, and put in groups to compare."""
 
+import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -216,6 +217,31 @@ def group(runs: Iterable[Run]) -> Groups:
         tasks = groups.setdefault(run.experiment, {})
         tasks.setdefault(run.task, {}).setdefault(run.method, []).append(run)
     return groups
+
+
+def strides(methods: dict[str, list[Run]]) -> dict[str, int]:
+    """How many of its epochs each method on a task needs for the episodes of a common epoch.
+
+    Recipes differ in the episodes that they have in an epoch; methods can be compared only where
+    each of them was evaluated. All 1 where some run has not got that far, or nobody knows how long
+    its epochs are.
+    """
+    lengths = {
+        method: {episodes_per_epoch(run) for run in runs} for method, runs in methods.items()
+    }
+    every = set().union(*lengths.values())
+    if 0 in every:
+        return dict.fromkeys(methods, 1)
+    common = math.lcm(*every)
+    found = {method: common // max(own) for method, own in lengths.items()}
+    reached = all(run.epochs >= found[run.method] for runs in methods.values() for run in runs)
+    return found if reached else dict.fromkeys(methods, 1)
+
+
+def episodes_per_epoch(run: Run) -> int:
+    """0 if nobody knows, or they are not equally many."""
+    each = run.episodes / run.columns["epoch"]
+    return int(each[0]) if (each == each[0]).all() and float(each[0]).is_integer() else 0
 
 
 def curves(runs: list[Run]) -> Array:

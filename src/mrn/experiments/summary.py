@@ -1,7 +1,8 @@
 """The figures of an experiment: per task and method, and across tasks.
 
 Methods are compared over the epochs that all of them have on a task, so that none gains by having
-been trained for longer, or loses by not being finished.
+been trained for longer, or loses by not being finished. Where their epochs have different numbers
+of episodes, an epoch is what makes whole epochs of each.
 """
 
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from statistics import median
 import numpy as np
 
 from mrn.experiments.comparable import differences
-from mrn.experiments.runs import Array, Run, curves
+from mrn.experiments.runs import Array, Run, curves, strides
 from mrn.experiments.stats import (
     aggregate_improvement,
     aggregate_iqm,
@@ -42,6 +43,8 @@ class Row:
     seeds: tuple[int, ...]
     epochs: int
     """Epochs that count here."""
+    stride: int
+    """How many of its own epochs one of these is; all figures are in the common ones."""
     own: int
     """Epochs that all of its seeds have finished."""
     planned: int
@@ -100,8 +103,9 @@ def summarise(tasks: dict[str, Methods]) -> Summary:
     """Figures for the runs of an experiment, by task and method."""
     rows: list[Row] = []
     for task, methods in tasks.items():
-        shared = min(_own_epochs(runs) for runs in methods.values())
-        found = [_row(task, method, runs, shared) for method, runs in methods.items()]
+        by = strides(methods)
+        shared = min(_own_epochs(runs, by[method]) for method, runs in methods.items())
+        found = [_row(task, method, runs, by[method], shared) for method, runs in methods.items()]
         rows += [replace(row, best=row in _best(found)) for row in found]
     names = in_order({row.method for row in rows})
     reference = REFERENCE if REFERENCE in names else names[0]
@@ -124,36 +128,41 @@ def rows_of_choices(task: str, methods: Methods) -> list[Row]:
 
     For each method, a row after each number of epochs at which another, or itself, ends.
     """
-    ends = sorted({_own_epochs(runs) for runs in methods.values()})
+    by = strides(methods)
+    own = {method: _own_epochs(runs, by[method]) for method, runs in methods.items()}
     return [
-        _row(task, method, runs, epochs)
+        _row(task, method, runs, by[method], epochs)
         for method, runs in methods.items()
-        for epochs in ends
-        if epochs <= _own_epochs(runs)
+        for epochs in sorted(set(own.values()))
+        if epochs <= own[method]
     ]
 
 
-def _own_epochs(runs: list[Run]) -> int:
-    return min(run.epochs for run in runs)
+def _own_epochs(runs: list[Run], stride: int) -> int:
+    return min(run.epochs for run in runs) // stride
 
 
-def _row(task: str, method: str, runs: list[Run], epochs: int) -> Row:
-    table = curves(runs)[:, :epochs]  # (seeds, epochs)
+def _row(task: str, method: str, runs: list[Run], stride: int, epochs: int) -> Row:
+    each = slice(stride - 1, None, stride)
+    table = curves(runs)[:, each][:, :epochs]  # (seeds, epochs)
     finals = np.array([_last(curve) for curve in table])
     areas = np.array([area_under_curve(curve) for curve in table])
     ends = np.arange(1.0, epochs + 1)
     episodes_to, epochs_to = [], []
     for threshold in THRESHOLDS:
         costs = zip(table, runs, strict=True)
-        episodes_to.append([first_reaching(curve, run.episodes, threshold) for curve, run in costs])
+        episodes_to.append(
+            [first_reaching(curve, run.episodes[each], threshold) for curve, run in costs]
+        )
         epochs_to.append([first_reaching(curve, ends, threshold) for curve in table])
     return Row(
         task,
         method,
         seeds=tuple(run.seed for run in runs),
         epochs=epochs,
-        own=_own_epochs(runs),
-        planned=max(run.planned for run in runs),
+        stride=stride,
+        own=_own_epochs(runs, stride),
+        planned=max(run.planned for run in runs) // stride,
         complete=all(run.finished for run in runs),
         success=aggregate_mean([finals], _rng()),
         counted=_counted(runs[0], float(finals[0])) if len(runs) == 1 else None,

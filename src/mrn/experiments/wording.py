@@ -57,11 +57,14 @@ def _about_intervals(summary: Summary) -> str:
 
 
 def shared_epochs(summary: Summary) -> list[str]:
-    """For each task on which not all methods have as many epochs: which ones count."""
+    """For each task on which the methods' epochs differ, in number or length: which ones count."""
     names = short_names([row.method for row in summary.rows])
     notes = []
     for task in dict.fromkeys(row.task for row in summary.rows):
         rows = [row for row in summary.rows if row.task == task]
+        longer = [f"{row.stride} of {names[row.method]}" for row in rows if row.stride > 1]
+        if longer:
+            notes.append(f"{task}: an epoch here is as many episodes as {', '.join(longer)}.")
         if all(row.epochs == row.own for row in rows):
             continue
         each = ", ".join(

@@ -61,5 +61,7 @@ function columnsOf(csv) {
 for (const experiment of data.experiments)
   for (const run of experiment.runs) {
     run.columns = run.csv ? columnsOf(run.csv) : { epoch: [], success: [] };
-    run.epochs = run.columns.epoch.length;
+    // Counted in the epochs that methods are compared by, of which its own may be parts.
+    run.columns.epoch = run.columns.epoch.map((epoch) => epoch / run.stride);
+    run.epochs = run.columns.epoch.length / run.stride;
   }

@@ -210,7 +210,7 @@ function drawCurves() {
     const share = SHARES.includes(column) ? { range: [-0.03, 1.03], tickformat: ".0%" } : {};
     const look = layout(task, title, share);
     look.hovermode = "x unified";
-    look.xaxis.hoverformat = title === "epoch" ? "d" : title === "environment steps" ? ",.0f" : ".3~g";
+    look.xaxis.hoverformat = title === "epoch" ? ",.2~f" : title === "environment steps" ? ",.0f" : ".3~g";
     // A negative thickness is Plotly's way to say: without a white edge.
     Object.assign(look.xaxis, { spikecolor: css("--faint"), spikethickness: -2, spikedash: "dot" });
     look.xaxis.unifiedhovertitle = { text: `${title} %{x}` };

@@ -31,7 +31,7 @@ function download(run) {
 
 function drawRun(run, parent) {
   const last = run.columns.success.filter((value) => value !== null).at(-1);
-  const state = run.problem || `epoch ${run.epochs} of ${run.planned}, success ${percent(last)}`;
+  const state = run.problem || `epoch ${run.columns.epoch.length} of ${run.planned}, success ${percent(last)}`;
   folded(`${run.name} `, state, parent, (box) => {
     const buttons = make("p", null, box, { class: "buttons" });
     if (run.command) {
