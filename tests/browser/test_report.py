@@ -49,6 +49,9 @@ def runs(tmp_path_factory):
         write_run(root / "level", success, seed)
         write_run(root / "level", success[::-1], seed, critic="bvn")
     write_run(root / NAMED, [0.25, 0.75], 1)
+    for seed in (1, 2):
+        write_run(root / "recipes", [0.2, 0.4], seed)
+        write_run(root / "recipes", [k / 10 for k in range(9)], seed, recipe="fast")
     folder = root / "small/FetchReach/ddpg-mrn/seed-1"
     (folder / "policy.gif").write_bytes(b"GIF89a")
     (folder / "inspect.png").write_bytes(PNG)
@@ -132,6 +135,16 @@ def test_the_numbers_in_the_table_are_those_of_the_csvs(open_page, runs):
 def test_those_that_are_level_share_the_mark(open_page):
     page = open_page(fragment="experiment=level&measure=area")
     assert page.locator("#overview td.best").count() == 2
+
+
+def test_recipes_are_compared_after_equally_many_episodes(open_page):
+    page = open_page(fragment="experiment=recipes")
+    cell = page.locator('td[data-method="ddpg-mrn+fast"]')
+    assert cell.inner_text().split("\n")[0] == "70.0 %"  # epoch 8 of 250 episodes
+    assert cell.get_attribute("class") == "best"
+    assert page.evaluate(f"{PLOT}.data.at(-1).x") == [k / 4 for k in range(1, 10)]
+    assert page.evaluate(f"{PLOT}.data[1].x") == [1, 2]
+    assert "epoch 9 of 9" in page.locator("#runs").inner_text()
 
 
 def test_curves_are_drawn_and_the_selectors_work(open_page):
@@ -247,7 +260,7 @@ def test_a_command_can_be_copied_and_a_csv_downloaded(open_page, runs):
 def test_a_name_with_markup_is_shown_as_text(open_page):
     page = open_page(fragment="")
     shown = page.locator("#experiment option").all_inner_texts()
-    assert shown == [NAMED, "level", "small"]
+    assert shown == [NAMED, "level", "recipes", "small"]
     page.locator("#runs summary").nth(1).click()
     assert NAMED in page.locator("#runs").inner_text()
     command = page.locator("#runs pre").inner_text()
