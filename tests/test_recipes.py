@@ -103,9 +103,9 @@ def test_a_command_that_repeats_a_run_names_the_recipe_where_it_must():
 def test_recipes_can_be_compared_with_each_other(tmp_path):
     for seed in (1, 2):
         write_run(tmp_path, [0.5], seed)
-        write_run(tmp_path, [0.9], seed, recipe="fast")
+        write_run(tmp_path, [0.9] * 4, seed, recipe="fast")
     assert summary_of(tmp_path).warnings == ()
-    write_run(tmp_path, [0.5], 3, recipe="fast", batch_size=2048)
+    write_run(tmp_path, [0.5] * 4, 3, recipe="fast", batch_size=2048)
     assert [told.split(":")[0] for told in summary_of(tmp_path).warnings] == ["FetchPush, mrn+fast"]
 
 

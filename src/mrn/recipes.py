@@ -14,7 +14,14 @@ USUAL = FAST
 
 RECIPES: Mapping[str, Mapping[str, Any]] = {
     PAPER: {},
-    FAST: {"episodes": 10, "cycles": 25, "target_every": 4, "redraws": 4},
+    FAST: {
+        "episodes": 10,
+        "cycles": 25,
+        "target_every": 4,
+        "actor_every": 2,
+        "action_penalty": 0.3,
+        "redraws": 4,
+    },
 }
 """Settings in which each differs from the paper's protocol, for every agent that has them."""
 

@@ -145,6 +145,27 @@ def test_targets_can_move_between_updates():
     assert moved == [False, False, True, False, False, True, False]
 
 
+def test_the_actor_can_have_a_gradient_at_every_other_update():
+    agent = learner(actor_every=2)
+    expected = copy.deepcopy(agent.actor)
+    optimizer = torch.optim.Adam(expected.parameters(), lr=1e-3)
+    for number in range(1, 5):
+        before = copy.deepcopy(agent)
+        metrics = agent.update(random_batch(), number, GENERATOR)
+        before.settings = DDPGSettings(width=32)
+        loss = before.compute_gradients(random_batch())[1]
+        gradients = [weight.grad for weight in before.actor.parameters()]
+        skipped = number % 2 == 1
+        # Where the gradient is left out it counts as 0, and Adam's momentum goes on.
+        for weight, gradient in zip(expected.parameters(), gradients, strict=True):
+            weight.grad = torch.zeros_like(weight) if skipped else gradient
+        optimizer.step()
+        for ours, theirs in zip(agent.actor.parameters(), expected.parameters(), strict=True):
+            torch.testing.assert_close(ours, theirs)
+        # The mean over all updates is the mean of those that have one.
+        assert metrics[1].item() == pytest.approx(0 if skipped else 2 * loss.item())
+
+
 def test_exploration_has_the_specified_noise():
     agent = learner()
     with torch.no_grad():

@@ -18,7 +18,7 @@ from mrn.agents.base import CriticFactory, Learner, LearnerSettings
 from mrn.agents.exploration import Explorer, NoiseSettings, add_noise
 from mrn.agents.losses import actor_loss, bellman_target
 from mrn.batch import Batch
-from mrn.checked import Limits, NonNegative, Share, Whole
+from mrn.checked import Count, Limits, NonNegative, Share, Whole
 from mrn.critics import Critic, Dims
 
 
@@ -32,6 +32,8 @@ class DDPGSettings(NoiseSettings, LearnerSettings):
     """Share of the target networks that is kept each time they move towards the networks."""
     target_every: Whole = 0
     """Updates between two moves of the targets; 0 for one move at the end of each cycle."""
+    actor_every: Count = 1
+    """Updates for each gradient of the actor; in the others it goes on by its momentum."""
     action_penalty: NonNegative = 1.0
     """Weight of the squared action in the actor's loss."""
 
@@ -69,14 +71,14 @@ class DDPG(Learner):
 
     def update(self, batch: Batch, number: int, generator: torch.Generator) -> Tensor:
         """One step of both networks; nothing in it is random."""
-        losses = self.compute_gradients(batch)
+        losses = self.compute_gradients(batch, number % self.settings.actor_every == 0)
         self.optimizer.step()
         every = self.settings.target_every
         if every and number % every == 0:
             self._move_targets()
         return losses
 
-    def compute_gradients(self, batch: Batch) -> Tensor:
+    def compute_gradients(self, batch: Batch, with_actor: bool = True) -> Tensor:
         """Set the gradients of both losses, both at the current weights; returns `METRICS`."""
         state, action, goal = batch.state, batch.action, batch.goal
         with torch.no_grad():
@@ -89,12 +91,15 @@ class DDPG(Learner):
         critic_loss = F.mse_loss(q, target)
         critic_loss.backward()
 
-        policy_action = self.actor(state, goal)
-        policy_q = self.critic.score(state, policy_action, goal_side)
-        policy_loss = actor_loss(policy_q, policy_action, self.settings.action_penalty)
-        # `inputs` confines the pass to the actor: the critic's weights get no gradient from it,
-        # and the goal side is not walked through again.
-        policy_loss.backward(inputs=self._actor_weights)
+        policy_loss = torch.zeros_like(critic_loss)
+        if with_actor:
+            policy_action = self.actor(state, goal)
+            policy_q = self.critic.score(state, policy_action, goal_side)
+            policy_loss = actor_loss(policy_q, policy_action, self.settings.action_penalty)
+            # `inputs` confines the pass to the actor: the critic's weights get no gradient from
+            # it, and the goal side is not walked through again.
+            policy_loss.backward(inputs=self._actor_weights)
+            policy_loss = policy_loss * self.settings.actor_every  # the mean over updates is its
         return torch.stack([critic_loss, policy_loss, q.mean()]).detach()
 
     def end_cycle(self) -> None:
