@@ -3,6 +3,7 @@
 from mrn.agents.base import CriticFactory, Learner, LearnerSettings
 from mrn.agents.ddpg import DDPG
 from mrn.agents.policy import Policy
+from mrn.agents.td3 import TD3
 from mrn.critics import CRITICS
 from mrn.errors import UserError
 from mrn.naming import NO_CRITIC
@@ -11,6 +12,7 @@ from mrn.own import find
 __all__ = [
     "AGENTS",
     "DDPG",
+    "TD3",
     "CriticFactory",
     "Learner",
     "LearnerSettings",
@@ -20,6 +22,7 @@ __all__ = [
 
 AGENTS: dict[str, type[Learner]] = {
     "ddpg": DDPG,
+    "td3": TD3,
 }
 
 AUTO, USUAL = "auto", "mrn"

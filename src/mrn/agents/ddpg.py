@@ -31,7 +31,7 @@ class DDPGSettings(NoiseSettings, TargetSettings, LearnerSettings):
 
 
 class DDPG(Learner):
-    """An actor, a critic, their targets and their optimiser."""
+    """An actor that follows the gradient of a critic; both learn towards slow copies."""
 
     Settings: ClassVar[type[LearnerSettings]] = DDPGSettings
     METRICS = ("critic_loss", "actor_loss", "mean_q")
