@@ -3,6 +3,7 @@
 from mrn.agents.base import CriticFactory, Learner, LearnerSettings
 from mrn.agents.ddpg import DDPG
 from mrn.agents.policy import Policy
+from mrn.agents.sac import SAC
 from mrn.agents.td3 import TD3
 from mrn.critics import CRITICS
 from mrn.errors import UserError
@@ -12,6 +13,7 @@ from mrn.own import find
 __all__ = [
     "AGENTS",
     "DDPG",
+    "SAC",
     "TD3",
     "CriticFactory",
     "Learner",
@@ -23,6 +25,7 @@ __all__ = [
 AGENTS: dict[str, type[Learner]] = {
     "ddpg": DDPG,
     "td3": TD3,
+    "sac": SAC,
 }
 
 AUTO, USUAL = "auto", "mrn"
