@@ -2,6 +2,7 @@
 
 from mrn.agents.base import CriticFactory, Learner, LearnerSettings
 from mrn.agents.ddpg import DDPG
+from mrn.agents.gcsl import GCSL
 from mrn.agents.policy import Policy
 from mrn.agents.sac import SAC
 from mrn.agents.td3 import TD3
@@ -13,6 +14,7 @@ from mrn.own import find
 __all__ = [
     "AGENTS",
     "DDPG",
+    "GCSL",
     "SAC",
     "TD3",
     "CriticFactory",
@@ -26,6 +28,7 @@ AGENTS: dict[str, type[Learner]] = {
     "ddpg": DDPG,
     "td3": TD3,
     "sac": SAC,
+    "gcsl": GCSL,
 }
 
 AUTO, USUAL = "auto", "mrn"
