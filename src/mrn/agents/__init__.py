@@ -6,6 +6,7 @@ from mrn.agents.gcsl import GCSL
 from mrn.agents.policy import Policy
 from mrn.agents.sac import SAC
 from mrn.agents.td3 import TD3
+from mrn.agents.wgcsl import WGCSL
 from mrn.critics import CRITICS
 from mrn.errors import UserError
 from mrn.naming import NO_CRITIC
@@ -17,6 +18,7 @@ __all__ = [
     "GCSL",
     "SAC",
     "TD3",
+    "WGCSL",
     "CriticFactory",
     "Learner",
     "LearnerSettings",
@@ -29,6 +31,7 @@ AGENTS: dict[str, type[Learner]] = {
     "td3": TD3,
     "sac": SAC,
     "gcsl": GCSL,
+    "wgcsl": WGCSL,
 }
 
 AUTO, USUAL = "auto", "mrn"
