@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import tyro
 
-from mrn.cli.about import bench, critics, recipes, tasks
+from mrn.cli.about import agents, bench, critics, recipes, tasks
 from mrn.cli.experiments import figures, report, sweep
 from mrn.cli.studies import inspect, theory, toy
 from mrn.cli.training import evaluate, resume, train_command
@@ -25,6 +25,7 @@ def commands(arguments: Sequence[str] = ()) -> dict[str, Callable[..., None]]:
         "inspect": inspect,
         "tasks": tasks,
         "critics": critics,
+        "agents": agents,
         "recipes": recipes,
         "bench": bench,
         "toy": toy,
