@@ -19,7 +19,7 @@ from benchmarks.end_to_end import peer_envs
 from benchmarks.report import machine, solve_table
 from mrn.device import cpu_name, default_threads, settle_memory
 from mrn.files import write_atomically
-from mrn.tables import markdown, show, with_section
+from mrn.tables import markdown, require_sections, show, with_section
 from mrn.training.metrics import Row
 from mrn.training.rundir import versions
 
@@ -34,6 +34,7 @@ PEER_MINUTES, PEER_EPISODES = 15, 100
 def main() -> None:
     """Measure what is missing; write it after each."""
     settle_memory()
+    require_sections(PAGE, ["solve"])
     about = {"cores": default_threads(), "cpu": cpu_name()} | versions()
     results: dict[str, Any] = {"machine": about}
     if RESULTS.exists() and "--anew" not in sys.argv:

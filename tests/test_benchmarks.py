@@ -12,9 +12,10 @@ from benchmarks.floor import bare_products, record
 from benchmarks.measure import take_turns
 from benchmarks.recipes import solved
 from benchmarks.recipes import table as recipes_table
-from benchmarks.report import TARGETS, tables, with_tables
+from benchmarks.report import TARGETS, solve_table, tables, with_tables
 from benchmarks.setting import fill, make_trainer, one_update
 from mrn.experiments.runs import find_runs
+from mrn.tables import require_sections
 from tests.experiments.helpers import write_run
 
 ROOT = Path(__file__).parents[1]
@@ -94,6 +95,21 @@ def test_a_task_is_solved_where_the_mean_over_seeds_is(tmp_path):
     assert [", ".join(row[2:]) for row in rows] == [
         "100, 200, 90%, 150,000, 1, 0.1, 90.0%, 90.0% after 200,000",
         "400, 90%, not reached, , , , 10.0% after 200,000",
+    ]
+
+
+def test_the_page_has_a_place_for_the_time_until_a_task_is_solved():
+    require_sections(ROOT / "docs" / "performance.md", ["solve"])
+    results = {
+        "fast": {"success": 0.91, "steps": 87_500, "updates": 7_000, "minutes": 6.04},
+        "paper": {"success": 0.92, "steps": 250_000, "updates": 10_000, "minutes": 12.0},
+        "sb3": {"success_at_stop": 0.05, "steps": 4_000, "updates": 3_000, "minutes": 15},
+    }
+    _, rows = solve_table(results)
+    assert [row[1:] for row in rows] == [
+        ("91%", "87,500", "7,000", "6.0"),
+        ("92%", "250,000", "10,000", "12.0"),
+        ("5%", "4,000", "3,000", "15.0"),
     ]
 
 

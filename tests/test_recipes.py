@@ -77,6 +77,11 @@ def test_an_agent_takes_the_settings_that_it_has(monkeypatch):
     assert not hasattr(config.learning, "target_keep")
 
 
+def test_a_variant_cannot_pass_for_a_recipe():
+    with pytest.raises(mrn.UserError, match="variant 'fast\\+mine' begins as a recipe does"):
+        mrn.Config.of("FetchPush", variant="fast+mine")
+
+
 def test_an_unknown_recipe_is_refused_with_the_list():
     with pytest.raises(mrn.UserError, match=r"unknown recipe 'quick'. There are: paper, fast"):
         mrn.Config.of("FetchPush", recipe="quick")

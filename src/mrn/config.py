@@ -11,7 +11,7 @@ from mrn.agents import AGENTS, AUTO, Learner, choose_critic, find_agent
 from mrn.checked import Checked, Count, Limits, Seed, Share, Threads, Whole, check, from_dict
 from mrn.errors import UserError, unknown
 from mrn.naming import Method, safe_name
-from mrn.recipes import EXCEPTIONS, PAPER, USUAL, find_recipe
+from mrn.recipes import EXCEPTIONS, PAPER, RECIPES, USUAL, find_recipe
 from mrn.replay import Memory
 
 
@@ -116,6 +116,10 @@ class Config(Checked):
                     f"{type(given).__name__}"
                 )
         super().__post_init__()
+        if self.variant.partition("+")[0] in RECIPES:
+            raise UserError(
+                f"variant {self.variant!r} begins as a recipe does; choose another name"
+            )
         object.__setattr__(self, "critic", choose_critic(self.agent, self.critic))
         object.__setattr__(self, "env_kwargs", _as_json(self.env_kwargs))
         if self.stop_at is not None and not self.schedule.eval_episodes:

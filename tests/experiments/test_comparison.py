@@ -191,6 +191,18 @@ def test_recipes_are_compared_after_equally_many_episodes(recipes):
     ]
 
 
+def test_runs_that_are_not_by_their_recipe_are_warned_of(tmp_path):
+    write_run(tmp_path, [0.1] * 4, 1, recipe="fast")
+    write_run(tmp_path, [0.1] * 4, 2, recipe="fast", target_every=0, redraws=0)
+    write_run(tmp_path, SHORT, 1)
+    write_run(tmp_path, SHORT, 1, critic="bvn", action_penalty=0.3)
+    within, between = summary_of(tmp_path).warnings
+    assert within == "FetchPush, mrn+fast: its runs differ in redraws, target_every"
+    usual = "as its recipe has it"
+    told = f"action_penalty (mrn {usual}, mrn+fast {usual}, bvn 0.3)"
+    assert between == f"FetchPush: the methods were not trained alike: {told}"
+
+
 def tasks_of(root):
     return group(find_runs(root))[""].items()
 
@@ -204,13 +216,21 @@ def test_curves_of_recipes_lie_where_their_episodes_are(recipes):
     assert list(shared) == [2.25, 2.25]  # where the shorter ends
 
 
-def test_epochs_that_do_not_meet_yet_are_warned_of(tmp_path):
+def test_runs_that_are_not_where_epochs_meet_are_left_out_and_named(tmp_path):
     for seed in (1, 2):
         write_run(tmp_path, SHORT, seed)
-        write_run(tmp_path, [0.1, 0.2], seed, recipe="fast")
+        write_run(tmp_path, [0.1] * 4, seed, recipe="fast")
+    write_run(tmp_path, [0.9, 0.9], 3, recipe="fast", epochs=4)
     summary = summary_of(tmp_path)
-    assert {row.stride for row in summary.rows} == {1}
-    assert "epochs have 250 and 1,000 episodes, and not all runs" in summary.warnings[0]
+    assert {row.method: (row.stride, row.seeds) for row in summary.rows} == {
+        "ddpg-mrn": (1, (1, 2)),
+        "ddpg-mrn+fast": (4, (1, 2)),
+    }
+    assert summary.rows[1].success.value == pytest.approx(0.1)
+    assert summary.warnings == (
+        "FetchPush: epochs differ in length, and some runs have not got to where they first meet; "
+        "left out: mrn+fast seed 3",
+    )
     # Epochs of 750 and 1,000 episodes meet every 3,000.
     for seed in (1, 2):
         write_run(tmp_path / "other", [0.1] * 4, seed, recipe="fast", episodes=30)

@@ -88,7 +88,7 @@ class DDPG(Learner):
             # `inputs` confines the pass to the actor: the critic's weights get no gradient from
             # it, and the goal side is not walked through again.
             policy_loss.backward(inputs=self._actor_weights)
-            policy_loss = policy_loss * self.settings.actor_every  # the mean over updates is its
+            policy_loss = policy_loss * self.settings.actor_every  # its mean over many updates
         return torch.stack([critic_loss, policy_loss, q.mean()]).detach()
 
     def end_cycle(self) -> None:

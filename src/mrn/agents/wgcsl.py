@@ -29,7 +29,7 @@ from mrn.checked import NonNegative, Share
 from mrn.critics import Critic, Dims
 
 RECENT = 50_000
-"""Advantages among which the best are found, about: whole batches."""
+"""Transitions among whose advantages the best are found, about: whole batches."""
 OTHERS = 0.05
 """Weight of those that are not among the best."""
 UNKNOWN = torch.finfo(torch.float32).max

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 
-from mrn.config import flatten
-from mrn.experiments.runs import Run, episodes_per_epoch, strides
+from mrn.config import flatten, groups_of
+from mrn.experiments.runs import Run, late
 from mrn.recipes import RECIPES
 from mrn.training.rundir import CHANGEABLE
 
 COMPARED = ("agent", "critic", "recipe", "variant", "seed")
 """Settings in which methods, and the runs of a method, are meant to differ."""
+SET_BY_RECIPES = {name for settings in RECIPES.values() for name in settings}
 
 
 def differences(task: str, methods: dict[str, list[Run]], names: dict[str, str]) -> list[str]:
@@ -29,12 +30,12 @@ def differences(task: str, methods: dict[str, list[Run]], names: dict[str, str])
     if between:
         settings = "; ".join(f"{name} ({between[name]})" for name in sorted(between))
         found.append(f"{task}: the methods were not trained alike: {settings}")
-    lengths = {episodes_per_epoch(run) for runs in methods.values() for run in runs} - {0}
-    if len(lengths) > 1 and set(strides(methods).values()) == {1}:
-        each = " and ".join(f"{length:,}" for length in sorted(lengths))
+    behind = [run for runs in late(methods).values() for run in runs]
+    if behind:
+        who = ", ".join(f"{names[run.method]} seed {run.seed}" for run in behind)
         found.append(
-            f"{task}: epochs have {each} episodes, and not all runs have got to where these meet: "
-            "they are compared epoch by epoch, however long"
+            f"{task}: epochs differ in length, and some runs have not got to where they first "
+            f"meet; left out: {who}"
         )
     return found
 
@@ -42,19 +43,22 @@ def differences(task: str, methods: dict[str, list[Run]], names: dict[str, str])
 def _differing(runs: Iterable[tuple[Run, str]]) -> dict[str, str]:
     """Settings with more than one value, and who has which."""
     values: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    named: set[str] = {*CHANGEABLE, *COMPARED}  # and what recipes and variants stand for
+    named: set[str] = {*CHANGEABLE, *COMPARED}  # and what variants stand for
     for run, shown in runs:
         if run.config is None:
             continue
         settings = run.config.to_dict()
-        named |= set(RECIPES.get(run.config.recipe, {}))
         named |= {part.partition("=")[0] for part in run.config.variant.split("+")}
         # An agent's own settings are part of it: compared between runs of that agent alone.
         own = settings.pop("learning")
-        for name, value in flatten(settings).items():
-            values.setdefault(("", name), []).append((shown, str(value)))
-        for name, value in own.items():
-            values.setdefault((run.config.agent, name), []).append((shown, str(value)))
+        usual = groups_of(run.config.agent, run.config.recipe)
+        by_recipe = {k: v for group in usual.values() for k, v in vars(group).items()}
+        for agent, part in (("", flatten(settings)), (run.config.agent, own)):
+            for name, value in part.items():
+                # What a recipe stands for differs where recipes do.
+                is_recipes = name in SET_BY_RECIPES and value == by_recipe[name]
+                told = "as its recipe has it" if is_recipes else str(value)
+                values.setdefault((agent, name), []).append((shown, told))
     return {
         name: ", ".join(f"{shown} {value}".strip() for shown, value in each)
         for (_, name), each in values.items()

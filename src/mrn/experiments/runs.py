@@ -223,8 +223,8 @@ def strides(methods: dict[str, list[Run]]) -> dict[str, int]:
     """How many of its epochs each method on a task needs for the episodes of a common epoch.
 
     Recipes differ in the episodes that they have in an epoch; methods can be compared only where
-    each of them was evaluated. All 1 where some run has not got that far, or nobody knows how long
-    its epochs are.
+    each of them was evaluated. All 1 where no run has got that far, or nobody knows how long the
+    epochs of one are.
     """
     lengths = {
         method: {episodes_per_epoch(run) for run in runs} for method, runs in methods.items()
@@ -234,8 +234,14 @@ def strides(methods: dict[str, list[Run]]) -> dict[str, int]:
         return dict.fromkeys(methods, 1)
     common = math.lcm(*every)
     found = {method: common // max(own) for method, own in lengths.items()}
-    reached = all(run.epochs >= found[run.method] for runs in methods.values() for run in runs)
+    reached = any(run.epochs >= found[run.method] for runs in methods.values() for run in runs)
     return found if reached else dict.fromkeys(methods, 1)
+
+
+def late(methods: dict[str, list[Run]]) -> dict[str, list[Run]]:
+    """Runs of each method that are not yet at the end of the first common epoch."""
+    by = strides(methods)
+    return {m: [run for run in runs if run.epochs < by[m]] for m, runs in methods.items()}
 
 
 def episodes_per_epoch(run: Run) -> int:

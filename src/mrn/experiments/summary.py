@@ -11,7 +11,7 @@ from statistics import median
 import numpy as np
 
 from mrn.experiments.comparable import differences
-from mrn.experiments.runs import Array, Run, curves, strides
+from mrn.experiments.runs import Array, Run, curves, late, strides
 from mrn.experiments.stats import (
     aggregate_improvement,
     aggregate_iqm,
@@ -103,7 +103,7 @@ def summarise(tasks: dict[str, Methods]) -> Summary:
     """Figures for the runs of an experiment, by task and method."""
     rows: list[Row] = []
     for task, methods in tasks.items():
-        by = strides(methods)
+        by, methods = _in_time(methods)
         shared = min(_own_epochs(runs, by[method]) for method, runs in methods.items())
         found = [_row(task, method, runs, by[method], shared) for method, runs in methods.items()]
         rows += [replace(row, best=row in _best(found)) for row in found]
@@ -128,7 +128,7 @@ def rows_of_choices(task: str, methods: Methods) -> list[Row]:
 
     For each method, a row after each number of epochs at which another, or itself, ends.
     """
-    by = strides(methods)
+    by, methods = _in_time(methods)
     own = {method: _own_epochs(runs, by[method]) for method, runs in methods.items()}
     return [
         _row(task, method, runs, by[method], epochs)
@@ -136,6 +136,13 @@ def rows_of_choices(task: str, methods: Methods) -> list[Row]:
         for epochs in sorted(set(own.values()))
         if epochs <= own[method]
     ]
+
+
+def _in_time(methods: Methods) -> tuple[dict[str, int], Methods]:
+    """The methods' strides, and their runs but for those that cannot be compared yet."""
+    by, behind = strides(methods), late(methods)
+    rest = {m: [run for run in runs if run not in behind[m]] for m, runs in methods.items()}
+    return by, {method: runs for method, runs in rest.items() if runs}
 
 
 def _own_epochs(runs: list[Run], stride: int) -> int:

@@ -116,13 +116,23 @@ def as_csv(summary: Summary) -> str:
     writer = csv.writer(table, lineterminator="\n")
     ends = [f"{threshold:.0%}".rstrip("%") for threshold in THRESHOLDS]
     writer.writerow(
-        ["task", "method", "seeds", "epochs", "planned", "success", "success_low", "success_high"]
+        [
+            "task",
+            "method",
+            "seeds",
+            "epochs",
+            "planned",
+            "stride",
+            "success",
+            "success_low",
+            "success_high",
+        ]
         + ["success_std", "one_seed_low", "one_seed_high", "area", "area_low", "area_high"]
         + [f"episodes_to_{end}" for end in ends]
         + [f"epochs_to_{end}" for end in ends]
     )
     for row in summary.rows:
-        place = [row.task, row.method, len(row.seeds), row.epochs, row.planned]
+        place = [row.task, row.method, len(row.seeds), row.epochs, row.planned, row.stride]
         counted = row.counted[1:] if row.counted else (float("nan"),) * 2
         figures = [*row.success, row.std, *counted, *row.area]
         writer.writerow([*place, *figures, *row.episodes_to, *row.epochs_to])

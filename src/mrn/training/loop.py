@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from mrn.config import Config
+from mrn.critics import find_critic
 from mrn.device import default_threads, find_device, memory_errors, torch_threads
 from mrn.envs import GoalVectorEnv, find_task, make_envs
 from mrn.errors import RunError
+from mrn.naming import NO_CRITIC
 from mrn.seeding import derive_seed
 from mrn.signals import Interruption
 from mrn.training.agent import Agent
@@ -48,6 +50,8 @@ def run(
         RunError: The run cannot go on; its last checkpoint is whole.
         Interrupted: It was asked to end, by Ctrl-C or SIGTERM, and has saved.
     """
+    if config.critic != NO_CRITIC:
+        find_critic(config.critic)
     device = find_device(config.device)
     task = find_task(config.task, config.reward_shift, config.env_kwargs)
     shape, plan = task.shape, config.schedule
