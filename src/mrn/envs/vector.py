@@ -10,7 +10,7 @@ import signal
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Step(NamedTuple):
 class GoalVectorEnv(ABC):
     """N goal environments, which take actions in [-1, 1] whatever their own bounds are."""
 
-    engine: ClassVar[str]
+    engine: str
     """What simulates them."""
 
     def __init__(self, task: TaskShape, num_envs: int) -> None:
