@@ -7,6 +7,7 @@ import tyro
 
 from mrn.cli.about import bench, critics, recipes, tasks
 from mrn.cli.experiments import figures, report, sweep
+from mrn.cli.integrations import export
 from mrn.cli.studies import inspect, theory, toy
 from mrn.cli.training import evaluate, resume, train_command
 from mrn.errors import reported
@@ -19,6 +20,7 @@ def commands(arguments: Sequence[str] = ()) -> dict[str, Callable[..., None]]:
         "train": train_command(arguments),
         "resume": resume,
         "eval": evaluate,
+        "export": export,
         "sweep": sweep,
         "figures": figures,
         "report": report,
