@@ -94,7 +94,8 @@ def _members(cls: type) -> Iterator[str]:
             yield f"  - `{ast.unparse(node.target)}: {_type(node.annotation)}`: {text}"
     for node in body:
         if isinstance(node, Function) and not node.name.startswith("_"):
-            is_property = any(ast.unparse(item) == "property" for item in node.decorator_list)
+            decorators = map(ast.unparse, node.decorator_list)
+            is_property = any(name in ("property", "cached_property") for name in decorators)
             signature = f": {_type(node.returns)}" if is_property else _signature(node)
             yield f"  - `{node.name}{signature}`: {_summary(ast.get_docstring(node))}"
 

@@ -1,9 +1,11 @@
 """The worked examples of the documentation, run as a reader would run them."""
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -11,9 +13,10 @@ import mrn
 from mrn import cli
 from mrn.agents import AGENTS
 from mrn.critics.base import count_parameters
+from mrn.envs.custom import make_env
 from mrn.experiments.suites import find_suite
 from tests.agents.helpers import make_learner, random_batch
-from tests.training.helpers import metrics
+from tests.training.helpers import metrics, tiny_run
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -113,3 +116,21 @@ def test_your_own_critic(tmp_path, monkeypatch):
     command(monkeypatch, "eval", "runs/climb", "--episodes=2")
     command(monkeypatch, "resume", "runs/climb", "--epochs=2")
     assert len(metrics(tmp_path / "runs" / "climb")) == 2
+
+
+def test_a_policy_is_used_where_there_is_no_torch(tmp_path, monkeypatch):
+    tiny_run(tmp_path / "runs" / "reach", epochs=1)
+    names = run_examples("deploy.md", tmp_path, monkeypatch)
+    assert isinstance(names["found"], mrn.Reach)
+    command(monkeypatch, "export", "runs/reach", "policy.onnx")
+    code = "import runpy, sys; sys.modules['torch'] = None; runpy.run_path('control.py')"
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    env, goal = make_env("FetchReach-v4"), np.array([1.3, 0.8, 0.6])
+    observation, _ = env.reset(seed=1)
+    for _ in range(50):
+        action, _ = names["agent"].predict({**observation, "desired_goal": goal})
+        observation, *_ = env.step(action)
+    end = [float(number) for number in done.stdout.split()[-3:]]
+    assert end == pytest.approx(observation["achieved_goal"].tolist(), abs=1e-4)

@@ -12,12 +12,14 @@ from mrn.recipes import USUAL
 from mrn.training.agent import Agent, find_weights
 from mrn.training.evaluate import Evaluation
 from mrn.training.loop import Callback, run
+from mrn.training.reach import Reach
 from mrn.version import __version__
 
 __all__ = [
     "Agent",
     "Config",
     "Evaluation",
+    "Reach",
     "RunError",
     "UserError",
     "__version__",

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,22 @@ def make_folder(path: Path, remedy: str = "choose another place") -> None:
         file = next((part for part in (path, *path.parents) if part.is_file()), None)
         why = f"{file} is a file" if file else error.strerror
         raise UserError(f"cannot write to {path}: {why}; {remedy}") from None
+
+
+def new_file(path: Path, endings: Sequence[str], force: bool) -> None:
+    """Make sure, before the work for it, that a file can be written; its folder is made.
+
+    Raises:
+        UserError: Its name does not end as it must, it is there and is not to be replaced, or the
+            place is not writable.
+    """
+    if path.suffix.lower() not in endings:
+        raise UserError(f"the name of the file must end with {' or '.join(endings)}, got {path}")
+    if path.is_dir():
+        raise UserError(f"{path} is a folder; name a file")
+    if path.exists() and not force:
+        raise UserError(f"{path} exists already; --force replaces it")
+    make_folder(path.parent)
 
 
 def aside(path: Path) -> Path:

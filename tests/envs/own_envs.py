@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
+WIND = np.random.default_rng(0)
 PLANE = spaces.Box(-10, 10, (2,), np.float64)
 
 
@@ -52,6 +53,24 @@ class OneRowReward(Walk):
     def compute_reward(self, achieved_goal, desired_goal, info):
         assert achieved_goal.shape == (2,)
         return super().compute_reward(achieved_goal, desired_goal, info)
+
+
+class Wanders(Walk):
+    """Draws from a source that no seed reaches."""
+
+    def step(self, action):
+        return super().step(action + WIND.normal(size=2))
+
+
+class Misshapen(Walk):
+    def _observe(self):
+        return super()._observe() | {"observation": np.zeros(3)}
+
+
+class TellsSuccess(Walk):
+    def step(self, action):
+        observation, reward, *rest, _ = super().step(action)
+        return observation, reward, *rest, {"is_success": reward == 0}
 
 
 class PaysOne(Walk):

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 
 import tyro
 
-from mrn.cli.about import agents, bench, critics, recipes, tasks
+from mrn.cli.about import agents, bench, check, critics, recipes, tasks
 from mrn.cli.experiments import figures, report, sweep
+from mrn.cli.integrations import export
 from mrn.cli.studies import inspect, theory, toy
 from mrn.cli.training import evaluate, resume, train_command
 from mrn.errors import reported
@@ -19,11 +20,13 @@ def commands(arguments: Sequence[str] = ()) -> dict[str, Callable[..., None]]:
         "train": train_command(arguments),
         "resume": resume,
         "eval": evaluate,
+        "export": export,
         "sweep": sweep,
         "figures": figures,
         "report": report,
         "inspect": inspect,
         "tasks": tasks,
+        "check": check,
         "critics": critics,
         "agents": agents,
         "recipes": recipes,

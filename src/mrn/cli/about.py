@@ -1,16 +1,21 @@
 """Commands that tell what there is, and how fast it is."""
 
 import runpy
+import shlex
 import sys
 from dataclasses import fields
 from pathlib import Path
+from typing import Annotated, Any
 
+import tyro
 from rich.markup import escape
 from rich.table import Table
 
+from mrn.config import JSON_TABLE, Config, flatten
 from mrn.errors import UserError
 from mrn.extras import import_extra
-from mrn.tables import console
+from mrn.recipes import RECIPES, USUAL
+from mrn.tables import console, show
 
 
 def tasks() -> None:
@@ -23,6 +28,33 @@ def tasks() -> None:
         sizes = (shape.state_dim, shape.goal_dim, shape.action_dim, shape.horizon, task.epochs)
         table.add_row(shape.name, shape.env_id, *map(str, sizes))
     console().print(table)
+
+
+def check(
+    env: Annotated[str, tyro.conf.arg(metavar="ENV")],
+    reward_shift: float = 0.0,
+    env_kwargs: Annotated[dict[str, Any], JSON_TABLE] = {},  # noqa: B006 (nobody changes it)
+) -> None:
+    """Say whether an environment can be trained on, and what would have to be mended.
+
+    Args:
+        env: A Gymnasium id, `package.module:Id-v0` imports the module first; or a paper's task.
+        reward_shift: Added to its rewards, which must then lie in [-1, 0].
+        env_kwargs: What its constructor is given, for example '{"size": 3}'.
+    """
+    from mrn.envs.examine import examine
+
+    config = Config(env, recipe=USUAL, reward_shift=reward_shift, env_kwargs=env_kwargs)
+    findings = examine(env, reward_shift, env_kwargs)
+    show(
+        (
+            ("what", "fits", "found", "remedy"),
+            [(each.what, each.verdict, each.found, each.remedy) for each in findings],
+        )
+    )
+    if unfit := [each.what for each in findings if each.verdict == "no"]:
+        raise UserError(f"{env} cannot be trained on as it is: {', '.join(unfit)}")
+    print(f"It can be trained on: mrn train {shlex.join(config.arguments())}")
 
 
 def critics() -> None:
@@ -55,9 +87,6 @@ def agents() -> None:
 
 def recipes() -> None:
     """List the recipes, with the settings in which they differ from each other."""
-    from mrn.config import Config, flatten
-    from mrn.recipes import RECIPES
-
     settings = {name: flatten(Config("any task", recipe=name).to_dict()) for name in RECIPES}
     table = Table("setting", *RECIPES)
     for setting in sorted({key for own in RECIPES.values() for key in own}):

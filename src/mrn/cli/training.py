@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import tyro
 
 from mrn.agents import find_agent
+from mrn.cli.goals import Goal
 from mrn.config import Config, Schedule, groups_of, of_another_agent
 from mrn.device import settle_memory
 from mrn.errors import RunError, UserError
@@ -134,6 +135,7 @@ def evaluate(
     seed: int = 0,
     device: str = "auto",
     threads: int | None = None,
+    goal: Goal = None,
     json_: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
     """Evaluate a trained agent, without noise, on either engine whatever engine trained it.
@@ -146,6 +148,8 @@ def evaluate(
         seed: Seed of the environments.
         device: `cpu`, `cuda`, `cuda:N`, or `auto`.
         threads: CPU threads for the simulation; by default all cores.
+        goal: One of your choice for all episodes, such as 1.3,0.7,0.5; by default each draws its
+            own.
         json_: Print the figures as JSON.
     """
     import mrn
@@ -153,15 +157,17 @@ def evaluate(
 
     file = find_weights(run, weights)
     agent = mrn.load(file, device=device)
-    result = agent.evaluate(episodes, seed, engine, threads, progress=not json_)
+    result = agent.evaluate(episodes, seed, engine, threads, not json_, goal)
     interval = result.interval
     if json_:
-        about = {"task": agent.shape.name, "weights": str(file), "seed": seed}
+        about = {"task": agent.shape.name, "weights": str(file), "seed": seed, "goal": goal}
         figures = dataclasses.asdict(result) | {"interval_95": [interval.low, interval.high]}
         print(json.dumps(about | figures, indent=2))
         return
     steps = "-" if result.steps_to_success is None else f"{result.steps_to_success:.1f}"
     print(f"{agent.shape.name}: {result.episodes} episodes on {result.engine}, seed {seed}, {file}")
+    if goal is not None:
+        print(f"goal                      {','.join(map(str, goal))}")
     print(
         f"success at the last step  {result.success:.1%}  "
         f"[{100 * interval.low:.1f}, {100 * interval.high:.1f}], Wilson's 95 % interval"

@@ -2,7 +2,7 @@
 
 import contextlib
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -11,11 +11,10 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
+from mrn.envs.checks import UnfitError, action_space, failing, goal_space, horizon, reward_method
 from mrn.envs.tasks import TASKS, Task, TaskShape
 from mrn.errors import UserError, unknown
 from mrn.own import describe, import_own
-
-KEYS = ("observation", "achieved_goal", "desired_goal")
 
 
 def make_env(env_id: str, kwargs: Mapping[str, Any] | None = None) -> gym.Env[Any, Any]:
@@ -69,24 +68,7 @@ def task_of(
     """
     env = make_env(env_id, kwargs)
     where = f"environment {env_id!r}"
-    space = env.observation_space
-    if not isinstance(space, spaces.Dict) or not set(KEYS) <= set(space):
-        raise UserError(
-            f"{where} is no goal environment: its observations must be a Dict with the keys "
-            f"{', '.join(KEYS)}, got {space}"
-        )
-    for key in KEYS:
-        if not isinstance(space[key], spaces.Box) or len(space[key].shape or ()) != 1:
-            raise UserError(
-                f"{where}: {key!r} must be a vector (a Box of one dimension), got {space[key]}; "
-                "gymnasium.wrappers.FlattenObservation shows how to flatten a space"
-            )
-    if space["achieved_goal"].shape != space["desired_goal"].shape:
-        raise UserError(f"{where}: achieved_goal and desired_goal must have the same shape")
-    action = _checked_actions(env.action_space, where)
-    horizon = env.spec.max_episode_steps if env.spec else None
-    if horizon is None:
-        raise UserError(f"{where} has no limit of steps: register it with max_episode_steps")
+    space, action = goal_space(env, where), action_space(env, where)
     shape = TaskShape(
         name=env_id,
         env_id=env_id,
@@ -94,24 +76,12 @@ def task_of(
         goal_dim=spaces.flatdim(space["desired_goal"]),
         action_low=tuple(map(float, action.low)),
         action_high=tuple(map(float, action.high)),
-        horizon=horizon,
+        horizon=horizon(env, where),
         reward_shift=reward_shift,
         action_dtype="float64" if action.dtype == np.float64 else "float32",
         env_kwargs=dict(kwargs or {}),
     )
     return Task(shape, EnvReward(env, where, reward_shift))
-
-
-def _checked_actions(action: gym.Space[Any], where: str) -> spaces.Box:
-    """The space of actions; one that policies cannot act in is refused, with the remedy."""
-    needed = f"{where}: the action space must be a bounded Box of one dimension, got {action}"
-    if not isinstance(action, spaces.Box):
-        raise UserError(f"{needed}; actions that are a choice of several are not supported")
-    if len(action.shape) != 1:
-        raise UserError(f"{needed}; a gymnasium.ActionWrapper can take a flat vector instead")
-    if not action.is_bounded():
-        raise UserError(f"{needed}; gymnasium.wrappers.RescaleAction gives it bounds")
-    return action
 
 
 class EnvReward:
@@ -124,16 +94,8 @@ class EnvReward:
     def __init__(self, env: gym.Env[Any, Any], where: str, shift: float) -> None:
         """Check on real goals that the reward can be recomputed and lies in [-1, 0]."""
         self.where, self.shift = where, shift
-        try:
-            self.compute = env.get_wrapper_attr("compute_reward")
-        except AttributeError:
-            self.compute = None
-        if not callable(self.compute):
-            raise UserError(
-                f"{where} has no method compute_reward(achieved_goal, desired_goal, info), "
-                "which hindsight needs to reward other goals"
-            )
-        with _failing(where, "reset"):
+        self.compute = reward_method(env, where)
+        with failing(where, "reset"):
             achieved, desired = self._probe(env)
         rows = self._by_row(achieved, desired)
         try:
@@ -157,16 +119,17 @@ class EnvReward:
 
     def _by_row(self, achieved: np.ndarray, desired: np.ndarray) -> np.ndarray:
         rows = zip(achieved, desired, strict=True)
-        with _failing(self.where, "compute_reward"):
+        with failing(self.where, "compute_reward"):
             return np.asarray([float(self.compute(a.copy(), d.copy(), {})) for a, d in rows])
 
     def _shifted(self, reward: np.ndarray) -> np.ndarray:
         reward = reward + self.shift
         if not ((reward >= -1) & (reward <= 0)).all():  # NaN fails too
             worst = reward[~((reward >= -1) & (reward <= 0))][0]
-            raise UserError(
-                f"{self.where}: rewards must lie in [-1, 0] (-1 until the goal, 0 at it), got "
-                f"{worst:g}; where it gives 1 at the goal and 0 elsewhere, set reward_shift to -1"
+            raise UnfitError(
+                self.where,
+                f"rewards must lie in [-1, 0] (-1 until the goal, 0 at it), got {worst:g}",
+                "where it gives 1 at the goal and 0 elsewhere, set reward_shift to -1",
             )
         return reward
 
@@ -174,20 +137,11 @@ class EnvReward:
         """Rewards of goals of shape (B, goal), on their device."""
         a, d = achieved.cpu().double().numpy(), desired.cpu().double().numpy()
         if self.batched:
-            with _failing(self.where, "compute_reward"):
+            with failing(self.where, "compute_reward"):
                 reward = np.asarray(self.compute(a, d, {}))
         else:
             reward = self._by_row(a, d)
         return torch.as_tensor(self._shifted(reward), dtype=achieved.dtype, device=achieved.device)
-
-
-@contextlib.contextmanager
-def _failing(where: str, what: str) -> Iterator[None]:
-    """Whatever a user's method raises becomes one sentence that says where."""
-    try:
-        yield
-    except Exception as error:
-        raise UserError(f"{where}: its {what} failed: {describe(error)}") from error
 
 
 def _ids_of(module: str) -> set[str]:

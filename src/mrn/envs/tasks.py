@@ -99,12 +99,25 @@ def find_task(
     Raises:
         UserError: There is no such task or environment, or it is no goal environment.
     """
+    if task := native_task(name, reward_shift, env_kwargs):
+        return task
+    from mrn.envs.custom import task_of  # Gymnasium is only needed for a user's own environment
+
+    return task_of(name, reward_shift, env_kwargs)
+
+
+def native_task(
+    name: str, reward_shift: float = 0.0, env_kwargs: Mapping[str, Any] | None = None
+) -> Task | None:
+    """The paper's task of that name or Gymnasium id; None for any other.
+
+    Raises:
+        UserError: It is one, and something is asked of it that is for others.
+    """
     for task in TASKS.values():
         if name in (task.shape.name, task.shape.env_id):
             if reward_shift or env_kwargs:
                 what = "reward_shift" if reward_shift else "env_kwargs"
                 raise UserError(f"{what} is for environments of your own, not for {name}")
             return task
-    from mrn.envs.custom import task_of  # Gymnasium is only needed for a user's own environment
-
-    return task_of(name, reward_shift, env_kwargs)
+    return None

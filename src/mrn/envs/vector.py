@@ -8,9 +8,9 @@ import multiprocessing
 import os
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Step(NamedTuple):
 class GoalVectorEnv(ABC):
     """N goal environments, which take actions in [-1, 1] whatever their own bounds are."""
 
-    engine: ClassVar[str]
+    engine: str
     """What simulates them."""
 
     def __init__(self, task: TaskShape, num_envs: int) -> None:
@@ -180,9 +180,8 @@ class GymnasiumEnv(GoalVectorEnv):
         if not np.isfinite(reward).all():
             env = int(np.argwhere(~np.isfinite(reward))[0, 0])
             raise RunError(f"not a finite number in the reward (environment {env}): {reward[env]}")
-        # Gymnasium-Robotics says is_success (its mazes: success); else the reward tells.
-        success = info.get("is_success", info.get("success"))
-        if success is None:
+        success = success_of(info)
+        if success is None:  # then the reward tells
             success = reward + self.task.reward_shift >= 0
         return Step(_observation(observation), terminated, truncated, np.asarray(success, bool))
 
@@ -286,6 +285,14 @@ def make_envs(
             "use engine 'gymnasium' or 'auto'"
         )
     return EnvPoolEnv(task, num_envs, threads)
+
+
+def success_of(info: Mapping[str, Any]) -> Any:
+    """Whether a step was at the goal, as Gymnasium environments tell it; None where they do not.
+
+    Gymnasium-Robotics calls it is_success, its mazes success.
+    """
+    return info.get("is_success", info.get("success"))
 
 
 def _observation(arrays: dict[str, np.ndarray]) -> Observation:

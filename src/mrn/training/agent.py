@@ -1,7 +1,8 @@
 """A policy with all it needs to act: networks, normaliser, and the shape of its task."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from mrn.agents import Learner, Policy, find_agent
 from mrn.checked import from_dict
 from mrn.config import Config
 from mrn.critics import Critic, Dims, make_critic
-from mrn.envs import Observation, TaskShape
+from mrn.envs import Observation, Task, TaskShape, find_task
 from mrn.errors import UserError, look_up
 from mrn.files import checksum, parse_json, write_atomically
 from mrn.replay import Normalizer
@@ -24,6 +25,7 @@ from mrn.training.layout import WEIGHTS, weights_file
 
 if TYPE_CHECKING:
     from mrn.training.evaluate import Evaluation
+    from mrn.training.reach import Reach
 
 _DAMAGE = (safetensors.SafetensorError, KeyError, TypeError, ValueError, OSError, AttributeError)
 """What reading a damaged or foreign file can raise."""
@@ -42,6 +44,11 @@ class Agent:
         self.policy = Policy(self.normalizer, self.learner.actor, *bounds).to(device)
         self.generator = make_generator(config.seed, "exploration", device)
         self._prediction = make_generator(config.seed, "prediction", device)  # not training's
+
+    @cached_property
+    def task(self) -> Task:
+        """What it was trained for, with its reward; one of the user's own is made for this."""
+        return find_task(self.shape.env_id, self.shape.reward_shift, self.shape.env_kwargs)
 
     @torch.no_grad()
     def act(self, observation: Observation) -> np.ndarray:
@@ -115,6 +122,7 @@ class Agent:
         engine: str = "auto",
         threads: int | None = None,
         progress: bool = False,
+        goal: Sequence[float] | np.ndarray | None = None,
     ) -> "Evaluation":
         """Play episodes without noise, on either engine whatever engine trained the policy.
 
@@ -124,14 +132,40 @@ class Agent:
             engine: `envpool`, `gymnasium`, or `auto`.
             threads: CPU threads for the simulation; by default all cores.
             progress: Whether to show a progress bar.
+            goal: One of the user's choice for all episodes; by default each draws its own.
 
         Raises:
-            UserError: A number is out of range, there is no such engine, or it does not have the
-                policy's task.
+            UserError: A number is out of range, there is no such engine, it does not have the
+                policy's task, or the goal does not fit it.
         """
         from mrn.training.evaluate import evaluate_agent  # which knows agents
 
-        return evaluate_agent(self, episodes, seed, engine, threads, progress)
+        return evaluate_agent(self, episodes, seed, engine, threads, progress, goal)
+
+    def reach(
+        self,
+        env: Any,
+        goal: Sequence[float] | np.ndarray,
+        seed: int | None = None,
+        observation: dict[str, np.ndarray] | None = None,
+        steps: int | None = None,
+    ) -> "Reach":
+        """Go to a goal of the user's choice, in a Gymnasium goal environment, until it is reached.
+
+        Args:
+            env: The environment; its own goal has no effect, unless it ends its episodes there.
+            goal: As its `desired_goal` would be. One unlike those of the training is warned of.
+            seed: Of the reset that this begins with.
+            observation: The last one, to go on from there without a reset.
+            steps: Actions at most; by default as many as an episode of the training had.
+
+        Raises:
+            UserError: The goal or the environment does not fit the policy, or the environment
+                fails.
+        """
+        from mrn.training.reach import reach  # which knows agents
+
+        return reach(self, env, goal, seed, observation, steps)
 
     def _tensors(self, observation: Observation) -> tuple[Tensor, Tensor]:
         """States and goals on the device."""

@@ -1,5 +1,6 @@
 """How often a policy reaches its goal, without noise."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -7,11 +8,13 @@ import numpy as np
 from mrn.checked import Count, Seed, check
 from mrn.device import default_threads, torch_threads
 from mrn.envs import GoalVectorEnv, make_envs
+from mrn.envs.goals import ChosenGoal
 from mrn.intervals import Interval, wilson
 from mrn.replay import Episodes
 from mrn.seeding import derive_seed
 from mrn.training.agent import Agent
 from mrn.training.progress import shown
+from mrn.training.reach import chosen_goal
 from mrn.training.rollout import Policy, play_many
 
 PARALLEL = 20
@@ -46,14 +49,19 @@ def evaluate_agent(
     engine: str = "auto",
     threads: int | None = None,
     progress: bool = False,
+    goal: Sequence[float] | np.ndarray | None = None,
 ) -> Evaluation:
     """Evaluate a policy on an engine, whatever engine trained it.
 
     Raises:
-        UserError: A number is out of range, there is no such engine, or it does not have the
-            policy's task.
+        UserError: A number is out of range, there is no such engine, it does not have the
+            policy's task, or the goal does not fit it.
     """
-    with evaluation_envs(agent, episodes, seed, engine, threads) as envs, torch_threads(1):
+    target = None if goal is None else chosen_goal(agent, goal)
+    envs = evaluation_envs(agent, episodes, seed, engine, threads)
+    if target is not None:
+        envs = ChosenGoal(envs, target, agent.task.reward)
+    with envs, torch_threads(1):
         # Derived, because both engines seed environment i with seed + i: neighbours would overlap.
         found = evaluate(envs, agent.act, episodes, derive_seed(seed, "evaluation"), progress)
         return replace(found, engine=envs.engine)

@@ -1,0 +1,180 @@
+"""Can this environment be trained on? What training asks of it, and what is good to know."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from mrn.envs.checks import KEYS, UnfitError, action_space, failing, goal_space, horizon
+from mrn.envs.custom import EnvReward, make_env
+from mrn.envs.tasks import native_task
+from mrn.envs.vector import success_of
+
+LONGEST = 100
+"""Steps of an episode that are played to look at it."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    what: str
+    verdict: Literal["yes", "but", "no", "-"]
+    """Fits; fits, with a remedy that makes it better; cannot be trained on; could not be seen."""
+    found: str
+    remedy: str = ""
+
+
+class _Moment(NamedTuple):
+    """A step of an episode: what was shown, and how it was judged."""
+
+    shown: np.ndarray
+    reward: float
+    success: Any
+
+
+def examine(
+    name: str, reward_shift: float = 0.0, kwargs: Mapping[str, Any] | None = None
+) -> list[Finding]:
+    """Look at all that training needs of an environment; none is "no" if it can be trained on.
+
+    Args:
+        name: One of the paper's tasks, or the Gymnasium id of an environment.
+        reward_shift: Added to its rewards.
+        kwargs: What its constructor is given.
+
+    Raises:
+        UserError: There is no such environment, or it cannot be made.
+    """
+    native = native_task(name, reward_shift, kwargs)
+    env = make_env(native.shape.env_id if native else name, kwargs)
+    where = f"environment {name!r}"
+    engines = "envpool (by default) and gymnasium" if native else "gymnasium"
+    try:
+        return [
+            *_required(env, where, reward_shift, native is not None),
+            *_played(env, where),
+            Finding("engine", "yes", engines),
+        ]
+    finally:
+        env.close()
+
+
+def _required(env: gym.Env[Any, Any], where: str, shift: float, native: bool) -> Iterator[Finding]:
+    """What training refuses to go without, by the same functions."""
+
+    def observations() -> str:
+        space = goal_space(env, where)
+        state, goal = (spaces.flatdim(space[key]) for key in ("observation", "desired_goal"))
+        return f"state of {state} values, goals of {goal}"
+
+    def actions() -> str:
+        space = action_space(env, where)
+        bounds = sorted({(float(a), float(b)) for a, b in zip(space.low, space.high, strict=True)})
+        said = " and ".join(f"[{low:g}, {high:g}]" for low, high in bounds)
+        return f"{space.shape[0]} values in {said}, {space.dtype}"
+
+    shown = _looked_at("observations", observations)
+    yield shown
+    yield _looked_at("actions", actions)
+    yield _looked_at("limit of steps", lambda: f"{horizon(env, where)} in an episode")
+    if shown.verdict == "no":
+        yield Finding("reward, by row", "-", "the observations come first")
+        return
+    try:
+        reward = EnvReward(env, where, shift)
+    except UnfitError as unfit:
+        yield Finding("reward, by row", "no", unfit.problem, unfit.remedy)
+        return
+    yield Finding("reward, by row", "yes", "in [-1, 0] on goals of four episodes")
+    if native:
+        yield Finding("reward, by batch", "yes", "computed in torch, on the device")
+    elif reward.batched:
+        yield Finding("reward, by batch", "yes", "the same as by row")
+    else:
+        slow = "not the same as by row, so it is called row by row, which is slow"
+        remedy = "let compute_reward take goals of shape (N, goal): axis=-1 instead of all values"
+        yield Finding("reward, by batch", "but", slow, remedy)
+
+
+def _looked_at(what: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(what, "yes", look())
+    except UnfitError as unfit:
+        return Finding(what, "no", unfit.problem, unfit.remedy)
+
+
+def _played(env: gym.Env[Any, Any], where: str) -> Iterator[Finding]:
+    """What an episode shows, played twice after the same seed."""
+    what = "same seed, same episode"
+    try:
+        goal_space(env, where)
+        action_space(env, where)
+    except UnfitError:
+        yield Finding(what, "-", "observations and actions come first")
+        return
+    try:
+        first, second = _play(env, where), _play(env, where)
+    except UnfitError as unfit:
+        yield Finding(what, "no", unfit.problem, unfit.remedy)
+        return
+    step = _first_difference(first, second)
+    if step is None:
+        yield Finding(what, "yes", f"{len(first) - 1} steps with random actions, digit for digit")
+    else:
+        found = f"another one from step {step} on: no run could be repeated, or resumed as it was"
+        remedy = "call super().reset(seed=seed), and draw all random numbers from self.np_random"
+        yield Finding(what, "but", found, remedy)
+    if first[-1].success is None:
+        remedy = 'put "is_success" into info, if success is something else'
+        yield Finding("success", "yes", "not told in info: a reward of 0 counts", remedy)
+    else:
+        yield Finding("success", "yes", "told in info")
+
+
+def _first_difference(first: list[_Moment], second: list[_Moment]) -> int | None:
+    """The step from which two episodes are not the same; None if they are."""
+    for step, (one, other) in enumerate(zip(first, second, strict=False)):
+        if not np.array_equal(one.shown, other.shown) or one.reward != other.reward:
+            return step
+    return None if len(first) == len(second) else min(len(first), len(second))
+
+
+def _play(env: gym.Env[Any, Any], where: str) -> list[_Moment]:
+    """An episode after a seed, or its beginning, with random actions.
+
+    Raises:
+        UnfitError: The environment fails, or shows what its spaces do not have.
+    """
+    space, random = action_space(env, where), np.random.default_rng(0)
+    with failing(where, "reset"):
+        shown, _ = env.reset(seed=0)
+    played = [_Moment(_flat(env, shown, where), 0.0, None)]
+    for _ in range(LONGEST):
+        action = random.uniform(space.low, space.high).astype(space.dtype)
+        with failing(where, "step"):
+            shown, reward, terminated, truncated, info = env.step(action)
+            played.append(_Moment(_flat(env, shown, where), float(reward), success_of(info)))
+        if terminated or truncated:
+            break
+    return played
+
+
+def _flat(env: gym.Env[Any, Any], shown: Any, where: str) -> np.ndarray:
+    """The three vectors of an observation as one; not what its space says, or not finite: refused.
+
+    Raises:
+        UnfitError: Says which one.
+    """
+    for key in KEYS:
+        value, shape = np.asarray(shown[key]), env.observation_space[key].shape  # type: ignore[index]
+        if value.shape != shape:
+            problem = f"{key!r} has shape {value.shape}, its space says {shape}"
+            raise UnfitError(where, problem, "mend the observation, or the space")
+        if not np.isfinite(value).all():
+            problem = f"{key!r} is not finite: {value}"
+            raise UnfitError(where, problem, "training ends at such a number; mend the simulation")
+    return np.concatenate([np.asarray(shown[key], np.float64) for key in KEYS])

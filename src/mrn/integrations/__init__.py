@@ -1,0 +1,1 @@
+"""Where a policy goes from here: other runtimes, and what others look at."""
