@@ -214,6 +214,7 @@ def test_curves_of_recipes_lie_where_their_episodes_are(recipes):
     assert list(paper) == [1, 2, 3]
     assert list(fast) == [k / 4 for k in range(1, 10)]
     assert list(shared) == [2.25, 2.25]  # where the shorter ends
+    assert figure.axes[0].get_xlabel() == "epochs of 1,000 episodes"
 
 
 def test_runs_that_are_not_where_epochs_meet_are_left_out_and_named(tmp_path):

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.recipes import table as recipes_table
+from mrn import tables
 from mrn.experiments.runs import find_runs, group
 from mrn.experiments.suites import find_suite
 from mrn.experiments.summary import summarise
@@ -44,3 +46,16 @@ def test_runs_kept_of_a_suite_are_finished_runs_of_it(file):
     for path in kept:
         assert len(path.read_text().splitlines()) - 1 == epochs[path.relative_to(folder).as_posix()]
     assert epochs
+
+
+def test_the_page_of_the_recipe_fast_is_that_of_its_runs():
+    folder = RESULTS / "fast"
+    suites = [suite for suite in map(find_suite, map(str, SUITES)) if suite.folder == "fast"]
+    epochs = {config.folder: config.epochs for suite in suites for config in suite.configs()}
+    runs = find_runs(folder)
+    assert len(runs) > 5
+    for run in runs:
+        assert run.epochs == epochs[Path(run.task) / run.method / f"seed-{run.seed}"]
+    assert (folder / "table.md").read_text() == markdown(summarise(group(runs)[""]))
+    page = (folder / "README.md").read_text()
+    assert tables.with_section(page, "solved", tables.markdown(recipes_table(folder))) == page

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mrn.errors import UserError
-from mrn.experiments.runs import Array, Run, curves, find_runs, group, strides
+from mrn.experiments.runs import Array, Run, curves, episodes_per_epoch, find_runs, group, strides
 from mrn.experiments.stats import mean_and_std, mean_band
 from mrn.experiments.suites import ABLATIONS, SUITES
 from mrn.experiments.summary import REFERENCE, Summary, short_names, summarise
@@ -99,6 +99,10 @@ def draw_curves(tasks: Tasks, names: list[str], methods: list[str]) -> "Figure":
                 _draw_method(panel, curves(present[method]), by[method], palette[method])
         _mark_shared(panel, [r.epochs / by[m] for m, runs in present.items() for r in runs])
         _label(panel, task, present, [shown[m] for m in methods if m not in present])
+        if max(by.values(), default=1) > 1:
+            method, runs = next(iter(present.items()))
+            length = by[method] * episodes_per_epoch(runs[0])
+            panel.set_xlabel(f"epochs of {length:,} episodes", fontsize=8)
     for row in panels:
         row[0].set_ylabel("success")
     handles = [pyplot().Line2D([], [], color=palette[m], label=shown[m]) for m in methods]
