@@ -19,7 +19,7 @@ setup: .venv/dev
 	touch $@
 
 train: .venv/ready
-	$(BIN)/mrn train FetchReach --epochs 3 --cycles 25 --run-dir $(RUN)
+	$(BIN)/mrn train FetchReach --epochs 4 --cycles 8 --run-dir $(RUN)
 
 # A process per core with one thread each: teams of threads that wait for each other spin.
 test: setup

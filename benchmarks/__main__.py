@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from benchmarks import collection, cycle, end_to_end, growth, saving, update
+from benchmarks import agents, collection, cycle, end_to_end, growth, saving, update
 from benchmarks.report import show, with_tables
 from mrn.device import cpu_name, default_threads, settle_memory, torch_threads
 from mrn.training.rundir import versions
@@ -25,6 +25,7 @@ def main() -> None:
             "cycle": cycle.measure(threads),
             "collection": collection.measure(),
             "update": update.measure(),
+            "agents": agents.measure(),
             "growth": growth.measure(),
             "saving": saving.measure(whole["mrn_seconds"]),
         }

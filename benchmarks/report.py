@@ -15,6 +15,8 @@ TARGETS = (
     ("collection, share of bare EnvPool, 2 threads", "collection.share_of_envpool", ">=", 0.90),
     ("update over its matrix products, mrn", "update.mrn_over_floor", "<=", 1.35),
     ("update over its matrix products, monolithic", "update.monolithic_over_floor", "<=", 1.35),
+    ("update of td3 over ddpg's, the same critic", "agents.td3_over_ddpg", "<=", 1.8),
+    ("update of sac over ddpg's, the same critic", "agents.sac_over_ddpg", "<=", 2.2),
     ("share of sampling in an update", "update.sampling_share", "<=", 0.12),
     ("update with 1e6 transitions stored over 1e4", "growth.update_1e6_over_1e4", "<=", 1.10),
     ("peak memory, FetchPush, GiB", "growth.peak_gib.FetchPush", "<=", 1.5),
@@ -22,6 +24,10 @@ TARGETS = (
     ("seconds from the command to the end of a first episode", "growth.ready_seconds", "<=", 5.0),
     ("checkpoint, share of an epoch of FetchPush", "saving.share_of_epoch", "<=", 0.03),
 )  # fmt: skip
+
+
+DIGITS = {"update_ms": 1, "over_ddpg": 2}
+"""Of the figures of an agent."""
 
 
 def tables(results: dict[str, Any]) -> Iterator[Table]:
@@ -86,6 +92,16 @@ def tables(results: dict[str, Any]) -> Iterator[Table]:
             for name, row in results["update"]["critics"].items()
         ],
     )
+
+    agents = results["agents"]["critics"]
+    heads = ("agent",)
+    for critic in agents:
+        heads += (f"update with {critic}, ms", "over ddpg")
+    rows = [
+        (name, *(f"{own[name][key]:.{d}f}" for own in agents.values() for key, d in DIGITS.items()))
+        for name in next(iter(agents.values()))
+    ]
+    yield heads, rows
 
     growth = results["growth"]
     yield ("transitions stored", "update, ms"), _pairs(growth["update_ms_by_stored"])

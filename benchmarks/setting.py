@@ -40,7 +40,8 @@ def fill(trainer: Trainer, transitions: int) -> None:
 
 def one_update(trainer: Trainer) -> None:
     """Sample, relabel, normalise, update: what the training loop does 40 times a cycle."""
-    trainer.agent.learner.update(one_batch(trainer), 1, trainer.learning)
+    trainer.updates += 1
+    trainer.agent.learner.update(one_batch(trainer), trainer.updates, trainer.learning)
 
 
 def one_batch(trainer: Trainer):

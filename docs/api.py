@@ -30,7 +30,7 @@ GROUPS = (mrn.Config, Schedule, Memory, LearnerSettings)
 VALUES = {
     "__version__": "The version of this package.",
     "CRITICS": "The architectures by name: `mrn critics` lists them. Add your own here.",
-    "AGENTS": "The learners by name. Add your own here.",
+    "AGENTS": "The learners by name: `mrn agents` lists them. Add your own here.",
     "CriticFactory": "`Callable[[], Critic]`: a new critic of the run's architecture.",
     "TASKS": "The paper's tasks by name: `mrn tasks` lists them.",
 }

@@ -9,6 +9,7 @@ import pytest
 FIRST = (
     "experiments/test_ray.py",
     "experiments/test_sweep.py",
+    "experiments/test_agents.py",
     "reliability/test_kill.py",
     "reliability/test_damage.py",
     "test_docs.py",

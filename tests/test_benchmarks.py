@@ -10,8 +10,12 @@ import torch
 
 from benchmarks.floor import bare_products, record
 from benchmarks.measure import take_turns
+from benchmarks.recipes import solved
+from benchmarks.recipes import table as recipes_table
 from benchmarks.report import TARGETS, tables, with_tables
 from benchmarks.setting import fill, make_trainer, one_update
+from mrn.experiments.runs import find_runs
+from tests.experiments.helpers import write_run
 
 ROOT = Path(__file__).parents[1]
 RESULTS = json.loads((ROOT / "benchmarks" / "results" / "latest.json").read_text())
@@ -76,6 +80,21 @@ def test_the_page_shows_the_latest_results():
     page = (ROOT / "docs" / "performance.md").read_text()
     assert with_tables(page, RESULTS) == page
     assert {"cores", "cpu", "torch", "envpool", "mujoco"} <= RESULTS["machine"].keys()
+
+
+def test_a_task_is_solved_where_the_mean_over_seeds_is(tmp_path):
+    for seed, success in ((100, [0.5, 0.96, 0.92, 0.8]), (200, [0.7, 0.82, 0.94, 1.0])):
+        write_run(tmp_path, success, seed)
+    runs = find_runs(tmp_path)
+    # After three epochs of 50,000 steps, each a second of playing and one of learning; one follows.
+    assert solved(runs, 0.9) == (150_000, 1, pytest.approx(6 / 60), pytest.approx(0.9))
+    assert solved(runs, 0.95) is None
+    write_run(tmp_path, [0.1] * 4, 400)
+    _, rows = recipes_table(tmp_path)
+    assert [", ".join(row[2:]) for row in rows] == [
+        "100, 200, 90%, 150,000, 1, 0.1, 90.0%, 90.0% after 200,000",
+        "400, 90%, not reached, , , , 10.0% after 200,000",
+    ]
 
 
 def test_shares_of_a_cycle_add_up():

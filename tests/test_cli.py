@@ -39,13 +39,16 @@ def test_train_then_evaluate(tmp_path):
     assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
 
 
-def test_tasks_and_critics_are_listed():
+def test_tasks_critics_and_agents_are_listed():
     tasks = command("tasks").stdout
     assert re.search(r"FetchPick .*FetchPickAndPlace-v4 .*25 .*3 .*4 .*50 .*50", tasks)
     assert len(re.findall(r"-v\d", tasks)) == 12
     critics = command("critics").stdout
     assert re.search(r"mrn-squared .*no .*140,656", critics)
     assert re.search(r"iqe .*union_j \[u_kj, max\(u_kj, v_kj\)\].*yes", critics)
+    agents = command("agents").stdout
+    assert re.search(r"td3 .*two critics.* any .*actor_every", agents)
+    assert re.search(r"gcsl .*imitates.* none .*noise, random_actions", agents)
 
 
 def test_a_terminal_gets_a_progress_bar(tmp_path):
@@ -98,7 +101,7 @@ def test_the_settings_of_an_agent_are_its_help(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         cli.main()
     text = " ".join(capsys.readouterr().out.replace("│", " ").split())
-    assert "--target-keep FLOAT Share of the target networks that is kept" in text
+    assert "--target-keep FLOAT Share of the target networks kept" in text
 
 
 def test_the_version(monkeypatch, capsys):
@@ -119,6 +122,11 @@ def test_the_version(monkeypatch, capsys):
         (["--config", "no/such/config.json"], "cannot read no/such/config.json"),
         (["--env-kwargs", '{"a": 1}'], "env_kwargs is for environments of your own"),
         (["--agent", "no_lab:X"], "there is no module 'no_lab'"),
+        (["--target-noise", "0.1"], "target_noise is a setting of td3, not of ddpg: choose such"),
+        (["--agent=gcsl", "--discount=0.9"], "discount is a setting of ddpg, td3, sac, wgcsl, not"),
+        (["--agent=sac", "--no-discount-weight"], "discount_weight is a setting of wgcsl, not of"),
+        (["--agent", "gcsl", "--critic", "bvn"], "learns without a critic: leave 'bvn' out"),
+        (["--critic", "none"], "agent 'ddpg' needs a critic"),
         (["--episodes", "1000000000000000000"], "episodes must be at most 100000"),
         (["--capacity", "1" + "0" * 30], "capacity must be at most"),
         (["--stop-at", "0.9", "--eval-episodes", "0"], "stop_at needs evaluations"),

@@ -11,9 +11,11 @@ import torch
 
 import mrn
 from mrn import cli
+from mrn.agents import AGENTS
 from mrn.critics.base import count_parameters
 from mrn.envs.custom import make_env
 from mrn.experiments.suites import find_suite
+from tests.agents.helpers import make_learner, random_batch
 from tests.training.helpers import metrics, tiny_run
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -70,6 +72,36 @@ def test_a_suite_of_ones_own_and_the_figures_of_results(tmp_path, monkeypatch, c
     shown = capsys.readouterr().out
     assert "| FetchPush | mrn | 1 |" in shown
     assert re.search(r"^17 \{1: True, 2: (True|False), ", shown, re.M)
+
+
+def test_your_own_agent(tmp_path, monkeypatch, capsys):
+    names = run_examples("agents.md", tmp_path, monkeypatch)
+    learner = names["agent"].learner
+    assert type(learner).__name__ == "Stopwatch"
+    assert learner.settings.action_penalty == 0.5
+    # A critic that counts the steps to a goal learns what it is told.
+    batch = random_batch()._replace(steps=torch.full((64,), 4.0))
+    own = make_learner(type(learner), learning_rate=0.01)
+    for number in range(1, 150):
+        losses = own.update(batch, number, torch.Generator())
+    assert losses[0] < 0.1
+    assert -own.critic(batch.state, batch.action, batch.goal).mean().item() == pytest.approx(
+        3, abs=0.2
+    )
+    command(monkeypatch, "eval", "runs/stopwatch", "--episodes=2")
+    command(monkeypatch, "resume", "runs/stopwatch", "--epochs=2")
+    assert len(metrics(tmp_path / "runs" / "stopwatch")) == 2
+    command(monkeypatch, "inspect", "runs/stopwatch", "--episodes=2")
+    assert (tmp_path / "runs" / "stopwatch" / "inspect.png").exists()
+
+
+def test_the_page_of_agents_describes_each_and_each_of_its_figures_is_true():
+    page = (DOCS / "agents.md").read_text()
+    for name, agent in AGENTS.items():
+        section = page.partition(f", `{name}`\n")[2].partition("\n## ")[0]
+        assert section, name
+        for setting, value in re.findall(r"`(\w+)` = (-?[\d.]+)", section):
+            assert getattr(agent.Settings(), setting) == float(value), setting
 
 
 def test_your_own_critic(tmp_path, monkeypatch):

@@ -21,10 +21,10 @@ from mrn.critics.monolithic import Monolithic
 small = Architecture(lambda dims, width, size: Monolithic(dims, size), 64, "MLP(s, a, g)")
 
 class Eager(DDPG):
-    """DDPG that moves its targets twice."""
-    def end_cycle(self):
-        super().end_cycle()
-        super().end_cycle()
+    """DDPG that learns twice from a batch."""
+    def update(self, batch, number, generator):
+        super().update(batch, number, generator)
+        return super().update(batch, number, generator)
 
 number = 3
 '''

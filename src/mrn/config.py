@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import tyro
 
-from mrn.agents import find_agent
+from mrn.agents import AGENTS, AUTO, Learner, choose_critic, find_agent
 from mrn.checked import Checked, Count, Limits, Seed, Share, Threads, Whole, check, from_dict
 from mrn.errors import UserError, unknown
 from mrn.naming import Method, safe_name
-from mrn.recipes import PAPER, USUAL, find_recipe
+from mrn.recipes import EXCEPTIONS, PAPER, USUAL, find_recipe
 from mrn.replay import Memory
 
 
@@ -64,11 +64,12 @@ class Config(Checked):
     task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]
     """One of the paper's tasks (`mrn tasks`), or the Gymnasium id of a goal environment;
     `package.module:Id-v0` imports the module first."""
-    critic: str = "mrn"
-    """Architecture of the critic (`mrn critics`), or `package.module:name` of your own."""
+    critic: str = AUTO
+    """Architecture of the critic (`mrn critics`), or `package.module:name` of your own; `auto` is
+    `mrn`, or `none` for an agent that learns without a critic."""
     agent: str = "ddpg"
-    """Learning algorithm, or `package.module:name` of your own; `--agent NAME --help` shows its
-    settings."""
+    """Learning algorithm (`mrn agents`), or `package.module:name` of your own; `--agent NAME
+    --help` shows its settings."""
     recipe: tyro.conf.Suppress[str] = PAPER
     """Where settings that are not given come from (`mrn recipes`): `paper` or `fast`."""
     variant: str = ""
@@ -103,7 +104,7 @@ class Config(Checked):
     memory: tyro.conf.Suppress[Memory] = _MEMORY
 
     def __post_init__(self) -> None:
-        """Take the groups that are not given from the recipe, and check all."""
+        """Take what is not given from the recipe and the agent, and check all."""
         default = {item.name: item.default for item in fields(self)}
         for name, group in groups_of(self.agent, self.recipe).items():
             given = getattr(self, name)
@@ -115,6 +116,7 @@ class Config(Checked):
                     f"{type(given).__name__}"
                 )
         super().__post_init__()
+        object.__setattr__(self, "critic", choose_critic(self.agent, self.critic))
         object.__setattr__(self, "env_kwargs", _as_json(self.env_kwargs))
         if self.stop_at is not None and not self.schedule.eval_episodes:
             raise UserError("stop_at needs evaluations, but eval_episodes is 0")
@@ -133,7 +135,8 @@ class Config(Checked):
         own = [item.name for item in fields(cls) if item.name not in groups]
         for name, value in settings.items():
             if name not in owner and name not in own:
-                raise unknown("setting", name, [*own[1:], *owner])
+                foreign = of_another_agent(name, settings.get("agent", cls.agent))
+                raise foreign or unknown("setting", name, [*own[1:], *owner])
             (grouped[owner[name]] if name in owner else flat)[name] = value
         return cls(**flat, **{name: replace(groups[name], **own) for name, own in grouped.items()})
 
@@ -211,6 +214,22 @@ def groups_of(agent: str, recipe: str) -> dict[str, Any]:
     known = [item.name for item in fields(Config)] + [n for own in names.values() for n in own]
     if twice := next((name for name in known if known.count(name) > 1), None):
         raise UserError(f"agent {agent!r} has a setting {twice!r}, which runs have already")
-    named = find_recipe(recipe).items()  # an agent leaves out what it does not have
-    groups = (group(**{k: v for k, v in named if k in names[group]}) for group in types)
+    chosen = {**find_recipe(recipe), **EXCEPTIONS.get((recipe, agent), {})}
+    # An agent leaves out what it does not have.
+    groups = (group(**{k: chosen[k] for k in names[group] & set(chosen)}) for group in types)
     return dict(zip(GROUPS, groups, strict=True))
+
+
+def of_another_agent(name: str, agent: str) -> UserError | None:
+    """The error for a setting that this agent does not have and others have, if it is one."""
+
+    def has(learner: type[Learner]) -> bool:
+        return any(item.name == name for item in fields(learner.Settings))
+
+    owners = [other for other, learner in AGENTS.items() if has(learner)]
+    if not owners or has(find_agent(agent)):
+        return None
+    return UserError(
+        f"{name} is a setting of {', '.join(owners)}, not of {agent}: choose such an agent, or "
+        "leave the setting out."
+    )

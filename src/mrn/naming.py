@@ -2,6 +2,9 @@
 
 from typing import NamedTuple
 
+NO_CRITIC = "none"
+"""The critic of an agent that learns without one."""
+
 
 def safe_name(name: str) -> str:
     """A name that can be a folder's: everything but letters, digits and -_.+= becomes _."""

@@ -14,9 +14,21 @@ USUAL = FAST
 
 RECIPES: Mapping[str, Mapping[str, Any]] = {
     PAPER: {},
-    FAST: {"episodes": 10, "cycles": 25, "target_every": 4, "redraws": 4},
+    FAST: {
+        "episodes": 10,
+        "cycles": 25,
+        "target_keep": 0.9,
+        "target_every": 4,
+        "actor_every": 2,
+        "action_penalty": 0.3,
+        "redraws": 4,
+    },
 }
-"""Settings in which each differs from the paper's protocol, for every agent that has them."""
+"""The settings of each, for every agent that has them; all others are an agent's defaults."""
+EXCEPTIONS: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    (FAST, "sac"): {"action_penalty": 0.0},  # its entropy keeps actions small enough
+}
+"""What a recipe has of its own for an agent."""
 
 
 def find_recipe(name: str) -> Mapping[str, Any]:

@@ -1,41 +1,22 @@
 """The update: gradients, targets, exploration."""
 
 import copy
+import dataclasses
 
 import pytest
 import torch
 from torch.nn import functional as F
 
-from mrn.agents.ddpg import DDPG, DDPGSettings
+from mrn.agents.ddpg import DDPG
 from mrn.agents.losses import actor_loss, bellman_target
-from mrn.batch import Batch
-from mrn.critics import CRITICS, Critic, Dims, make_critic
-
-DIMS = Dims(state=6, action=3, goal=2)
-
-
-def learner(critic: str = "mrn", seed: int = 0, **settings) -> DDPG:
-    torch.manual_seed(seed)
-
-    def factory() -> Critic:
-        return make_critic(critic, DIMS.state, DIMS.action, DIMS.goal, width=32)
-
-    return DDPG(DIMS, factory, DDPGSettings(width=32, **settings))
-
+from mrn.critics import CRITICS
+from tests.agents.helpers import DIMS, assert_gradients, double, make_learner, random_batch
 
 GENERATOR = torch.Generator()  # DDPG's updates draw nothing from it
 
 
-def random_batch(size: int = 64, seed: int = 1) -> Batch:
-    g = torch.Generator().manual_seed(seed)
-    return Batch(
-        state=torch.randn(size, DIMS.state, generator=g),
-        action=torch.rand(size, DIMS.action, generator=g) * 2 - 1,
-        goal=torch.randn(size, DIMS.goal, generator=g),
-        next_state=torch.randn(size, DIMS.state, generator=g),
-        reward=-(torch.rand(size, generator=g) < 0.7).float(),
-        terminated=torch.rand(size, generator=g) < 0.2,
-    )
+def learner(critic: str = "mrn", seed: int = 0, **settings) -> DDPG:
+    return make_learner(DDPG, critic, seed, **settings)
 
 
 def test_bellman_target_by_hand():
@@ -55,25 +36,21 @@ def test_actor_loss_by_hand():
 @pytest.mark.parametrize("critic", CRITICS)
 def test_gradients_equal_the_textbook_computation(critic):
     agent = learner(critic).double()
-    batch = Batch(*(x.double() if x.is_floating_point() else x for x in random_batch()))
+    batch = double(random_batch())
     plain = copy.deepcopy(agent)
     losses = agent.compute_gradients(batch)
 
-    s, a, g, s2, r, end = batch
+    s, a, g, s2, r, end, _ = batch
     next_q = plain.critic_target(s2, plain.actor_target(s2, g), g).detach()
     target = (r + 0.98 * next_q * ~end).clamp(-50, 0)
     critic_loss = F.mse_loss(plain.critic(s, a, g), target)
-    critic_gradients = torch.autograd.grad(critic_loss, list(plain.critic.parameters()))
     action = plain.actor(s, g)
     policy_loss = -plain.critic(s, action, g).mean() + action.pow(2).mean()
-    actor_gradients = torch.autograd.grad(policy_loss, list(plain.actor.parameters()))
 
     expected = [critic_loss, policy_loss, plain.critic(s, a, g).mean()]
     assert losses.tolist() == pytest.approx([x.item() for x in expected], rel=1e-6)
-    for part, gradients in ((agent.critic, critic_gradients), (agent.actor, actor_gradients)):
-        for parameter, gradient in zip(part.parameters(), gradients, strict=True):
-            assert parameter.grad is not None
-            torch.testing.assert_close(parameter.grad, gradient, rtol=1e-6, atol=1e-12)
+    assert_gradients(agent.critic, plain.critic, critic_loss)
+    assert_gradients(agent.actor, plain.actor, policy_loss)
     assert all(p.grad is None for p in agent.critic_target.parameters())
 
 
@@ -143,6 +120,27 @@ def test_targets_can_move_between_updates():
         agent.end_cycle()
         assert torch.equal(target, before)
     assert moved == [False, False, True, False, False, True, False]
+
+
+def test_the_actor_can_have_a_gradient_at_every_other_update():
+    agent = learner(actor_every=2)
+    expected = copy.deepcopy(agent.actor)
+    optimizer = torch.optim.Adam(expected.parameters(), lr=1e-3)
+    for number in range(1, 5):
+        before = copy.deepcopy(agent)
+        metrics = agent.update(random_batch(), number, GENERATOR)
+        before.settings = dataclasses.replace(before.settings, actor_every=1)
+        loss = before.compute_gradients(random_batch())[1]
+        gradients = [weight.grad for weight in before.actor.parameters()]
+        skipped = number % 2 == 1
+        # Where the gradient is left out it counts as 0, and Adam's momentum goes on.
+        for weight, gradient in zip(expected.parameters(), gradients, strict=True):
+            weight.grad = torch.zeros_like(weight) if skipped else gradient
+        optimizer.step()
+        for ours, theirs in zip(agent.actor.parameters(), expected.parameters(), strict=True):
+            torch.testing.assert_close(ours, theirs)
+        # The mean over all updates is the mean of those that have one.
+        assert metrics[1].item() == pytest.approx(0 if skipped else 2 * loss.item())
 
 
 def test_exploration_has_the_specified_noise():

@@ -125,6 +125,26 @@ def test_a_variant_of_ones_own_comes_first_in_the_name_of_a_combination():
     assert Suite(("FetchReach",)).configs()[0].variant == ""
 
 
+def test_an_agent_without_a_critic_is_there_once(tmp_path):
+    file = tmp_path / "mine.toml"
+    lists = 'tasks = ["FetchReach"]\nseeds = [7]\nagents = ["ddpg", "gcsl", "wgcsl"]\n'
+    file.write_text(lists + 'critics = ["mrn", "bvn"]\n')
+    methods = [config.method for config in find_suite(str(file)).configs()]
+    assert methods == ["ddpg-mrn", "ddpg-bvn", "gcsl-none", "wgcsl-mrn", "wgcsl-bvn"]
+    file.write_text(lists + 'critics = ["none", "mrn"]\n')  # for those it is meant for
+    methods = [config.method for config in find_suite(str(file)).configs()]
+    assert methods == ["ddpg-mrn", "gcsl-none", "wgcsl-mrn"]
+    file.write_text(lists)
+    assert [config.method for config in find_suite(str(file)).configs()] == methods
+    for agents, critics, message in (
+        (["gcsl"], ["bvn"], r"no agent of the suite \(gcsl\) has a critic: leave 'critics' out"),
+        (["gcsl", "ddpg"], ["none"], "agent 'ddpg' needs a critic"),
+    ):
+        file.write_text(f"tasks = ['FetchReach']\nagents = {agents}\ncritics = {critics}\n")
+        with pytest.raises(UserError, match=message):
+            find_suite(str(file))
+
+
 def test_a_setting_that_only_one_agent_has_is_sent_to_its_table(monkeypatch):
     @dataclass(frozen=True)
     class OtherSettings(DDPG.Settings):

@@ -39,10 +39,11 @@ for line in sys.stdin:
     pid = os.fork()
     if pid == 0:
         if order["kill"]:
-            from mrn.agents import DDPG
+            from mrn.agents import find_agent
             from mrn.envs.vector import GoalVectorEnv
             from mrn.training import checkpoint, evaluate, loop
-            owners = {"step": (GoalVectorEnv, "step"), "update": (DDPG, "update"),
+            learner = find_agent(order["settings"].get("agent", "ddpg"))
+            owners = {"step": (GoalVectorEnv, "step"), "update": (learner, "update"),
                       "write": (os, "replace"), "fsync": (os, "fsync"),
                       "remove": (checkpoint.shutil, "rmtree")}
             suicide(*owners[order["kill"][0]], *order["kill"][1:])

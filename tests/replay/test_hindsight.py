@@ -82,6 +82,27 @@ def test_rewards_belong_to_the_new_goals():
     assert reached.float().mean().item() == pytest.approx(expected, abs=0.006)
 
 
+@pytest.mark.parametrize("relabel", ["future", "final", "episode"])
+def test_steps_count_the_actions_to_a_goal_that_came_later(relabel):
+    lengths = [[HORIZON, 4, 7], [1, HORIZON, 3], [HORIZON, 2, HORIZON], [5, 9]]
+    batch = sample(relabel, 0.8, lengths)
+    ahead = batch.goal[:, 0] - batch.state[:, 0]  # stamps count steps; original goals are negative
+    later = (batch.goal[:, 0] >= 0) & (ahead > 0)
+    assert torch.equal(batch.steps, torch.where(later, ahead, torch.inf))
+    assert batch.steps.dtype == torch.float32
+    assert batch.steps.min() == 1
+    # `episode` reaches back, too; of those goals nobody knows how to get there.
+    assert (later == (batch.goal[:, 0] >= 0)).all() == (relabel != "episode")
+
+
+def test_steps_by_hand():
+    """One episode of two transitions: from step 0 the goals of steps 1 and 2, from step 1 of 2."""
+    batch = sample("future", 1.0, [[2]], size=1000)
+    found = {(int(s), int(k)) for s, k in zip(batch.state[:, 0], batch.steps, strict=True)}
+    assert found == {(0, 1), (0, 2), (1, 1)}
+    assert torch.isinf(sample("future", 0.0, [[2]], size=10).steps).all()
+
+
 def test_termination_follows_the_transition():
     buffer = filled(100, [[HORIZON]])
     buffer.add(counting_episodes(1, [4, 6], terminated=[True, False]))

@@ -41,6 +41,8 @@ class Learner(nn.Module, ABC):
     """Its hyper-parameters: limits on the fields, docstrings that are the help."""
     METRICS: ClassVar[tuple[str, ...]]
     """Names of what `update` returns: columns of metrics.csv after those of every run."""
+    uses_critic: ClassVar[bool] = True
+    """Whether it asks for critics at all. A run of one that does not has the critic `none`."""
 
     actor: nn.Module
     """The policy: states and goals to actions, without noise."""

@@ -4,9 +4,8 @@ With the changes that are usual for goals: rewards of -1 until the goal bound th
 -1/(1 - gamma) and 0, to which targets are clipped; and large actions cost the actor.
 """
 
-import copy
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -17,27 +16,24 @@ from mrn.agents.adam import Adam
 from mrn.agents.base import CriticFactory, Learner, LearnerSettings
 from mrn.agents.exploration import Explorer, NoiseSettings, add_noise
 from mrn.agents.losses import actor_loss, bellman_target
+from mrn.agents.targets import Targets, TargetSettings, target_of
 from mrn.batch import Batch
-from mrn.checked import Limits, NonNegative, Share, Whole
+from mrn.checked import Count, NonNegative
 from mrn.critics import Critic, Dims
 
 
 @dataclass(frozen=True)
-class DDPGSettings(NoiseSettings, LearnerSettings):
+class DDPGSettings(NoiseSettings, TargetSettings, LearnerSettings):
     """The hyper-parameters of DDPG; the defaults are the paper's (Sec. 5)."""
 
-    discount: Annotated[float, Limits(least=0, below=1)] = 0.98
-    """Discount factor gamma."""
-    target_keep: Share = 0.9
-    """Share of the target networks that is kept each time they move towards the networks."""
-    target_every: Whole = 0
-    """Updates between two moves of the targets; 0 for one move at the end of each cycle."""
+    actor_every: Count = 1
+    """Updates for each gradient of the actor; in the others it goes on by its momentum."""
     action_penalty: NonNegative = 1.0
     """Weight of the squared action in the actor's loss."""
 
 
 class DDPG(Learner):
-    """An actor, a critic, their targets and their optimiser."""
+    """An actor that follows the gradient of a critic, which learns towards slow copies."""
 
     Settings: ClassVar[type[LearnerSettings]] = DDPGSettings
     METRICS = ("critic_loss", "actor_loss", "mean_q")
@@ -51,16 +47,13 @@ class DDPG(Learner):
         self.settings, self.discount = settings, settings.discount
         critic = make_critic()  # before the actor: the order decides the initial weights
         self.actor, self.critic = Actor(dims, settings.width), critic
-        self.actor_target = copy.deepcopy(self.actor).requires_grad_(False)
-        self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
+        self.actor_target, self.critic_target = target_of(self.actor), target_of(self.critic)
+        pairs = [(self.actor_target, self.actor), (self.critic_target, self.critic)]
+        self.targets = Targets(settings, pairs)
         self._actor_weights: list[Tensor] = list(self.actor.parameters())
-        self._learned: list[Tensor] = [*self._actor_weights, *self.critic.parameters()]
-        self._targets: list[Tensor] = [
-            *self.actor_target.parameters(),
-            *self.critic_target.parameters(),
-        ]
         # One optimiser steps both networks; Adam treats each weight by itself.
-        self.optimizer = Adam(self._learned, settings.learning_rate)
+        weights = [*self._actor_weights, *self.critic.parameters()]
+        self.optimizer = Adam(weights, settings.learning_rate)
 
     @property
     def optimizers(self) -> dict[str, Adam]:
@@ -69,14 +62,12 @@ class DDPG(Learner):
 
     def update(self, batch: Batch, number: int, generator: torch.Generator) -> Tensor:
         """One step of both networks; nothing in it is random."""
-        losses = self.compute_gradients(batch)
+        losses = self.compute_gradients(batch, number % self.settings.actor_every == 0)
         self.optimizer.step()
-        every = self.settings.target_every
-        if every and number % every == 0:
-            self._move_targets()
+        self.targets.after_update(number)
         return losses
 
-    def compute_gradients(self, batch: Batch) -> Tensor:
+    def compute_gradients(self, batch: Batch, with_actor: bool = True) -> Tensor:
         """Set the gradients of both losses, both at the current weights; returns `METRICS`."""
         state, action, goal = batch.state, batch.action, batch.goal
         with torch.no_grad():
@@ -89,22 +80,20 @@ class DDPG(Learner):
         critic_loss = F.mse_loss(q, target)
         critic_loss.backward()
 
-        policy_action = self.actor(state, goal)
-        policy_q = self.critic.score(state, policy_action, goal_side)
-        policy_loss = actor_loss(policy_q, policy_action, self.settings.action_penalty)
-        # `inputs` confines the pass to the actor: the critic's weights get no gradient from it,
-        # and the goal side is not walked through again.
-        policy_loss.backward(inputs=self._actor_weights)
+        policy_loss = torch.zeros_like(critic_loss)
+        if with_actor:
+            policy_action = self.actor(state, goal)
+            policy_q = self.critic.score(state, policy_action, goal_side)
+            policy_loss = actor_loss(policy_q, policy_action, self.settings.action_penalty)
+            # `inputs` confines the pass to the actor: the critic's weights get no gradient from
+            # it, and the goal side is not walked through again.
+            policy_loss.backward(inputs=self._actor_weights)
+            policy_loss = policy_loss * self.settings.actor_every  # the mean over updates is its
         return torch.stack([critic_loss, policy_loss, q.mean()]).detach()
 
     def end_cycle(self) -> None:
         """Move the targets, unless they move between updates."""
-        if not self.settings.target_every:
-            self._move_targets()
-
-    @torch.no_grad()
-    def _move_targets(self) -> None:
-        torch._foreach_lerp_(self._targets, self._learned, 1 - self.settings.target_keep)
+        self.targets.after_cycle()
 
     def explorer(self, steps: int, num_envs: int, generator: torch.Generator) -> Explorer:
         """The actor with Gaussian noise, and now and then a uniform action."""

@@ -23,6 +23,11 @@ class NoiseSettings(Checked):
     """Probability of a uniform action instead, while exploring."""
 
 
+def normal_like(x: Tensor, generator: torch.Generator) -> Tensor:
+    """Standard normal noise in the shape of a tensor."""
+    return torch.randn(x.shape, generator=generator, device=generator.device, dtype=x.dtype)
+
+
 def add_noise(
     actor: Actor,
     settings: NoiseSettings,

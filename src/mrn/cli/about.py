@@ -3,6 +3,7 @@
 import runpy
 import shlex
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -68,6 +69,19 @@ def critics() -> None:
         table.add_row(
             name, escape(architecture.formula), guarantee, f"{count_parameters(critic):,}"
         )
+    console().print(table)
+
+
+def agents() -> None:
+    """List the agents, with the settings that each has of its own."""
+    from mrn.agents import AGENTS, LearnerSettings
+
+    shared = {item.name for item in fields(LearnerSettings)}
+    table = Table("agent", "what it is", "critic", "settings of its own")
+    for name, learner in AGENTS.items():
+        own = [item.name for item in fields(learner.Settings) if item.name not in shared]
+        what = (learner.__doc__ or "").partition("\n")[0]
+        table.add_row(name, what, "any" if learner.uses_critic else "none", ", ".join(own))
     console().print(table)
 
 

@@ -10,8 +10,9 @@ from typing import Annotated, Any
 
 import tyro
 
+from mrn.agents import find_agent
 from mrn.cli.goals import Goal
-from mrn.config import Config, Schedule, groups_of
+from mrn.config import Config, Schedule, groups_of, of_another_agent
 from mrn.device import settle_memory
 from mrn.errors import RunError, UserError
 from mrn.recipes import USUAL
@@ -25,7 +26,7 @@ def train_command(arguments: Sequence[str]) -> Callable[..., None]:
     parser.add_argument("--recipe", nargs="?")
     parser.add_argument("--config", nargs="?", type=Path)
     # Of other commands these are not options.
-    early = parser.parse_known_args(arguments if arguments[:1] == ["train"] else [])[0]
+    early, rest = parser.parse_known_args(arguments if arguments[:1] == ["train"] else [])
     given = _read_config(early.config) if early.config else None
     agent = early.agent or (given.agent if given else Config.agent)
     usual = given.recipe if given else USUAL
@@ -35,6 +36,10 @@ def train_command(arguments: Sequence[str]) -> Callable[..., None]:
             "give --config or --recipe, not both"
         )
     groups = groups_of(agent, early.recipe or usual)
+    for option in (word for word in rest if word.startswith("--")):
+        name = option.strip("-").partition("=")[0].removeprefix("no-").replace("-", "_")
+        if foreign := of_another_agent(name, agent):
+            raise foreign
     if given:
         kept = ("schedule", "memory") + (("learning",) if given.agent == agent else ())
         groups |= {name: getattr(given, name) for name in kept}
@@ -70,7 +75,9 @@ def train_command(arguments: Sequence[str]) -> Callable[..., None]:
         _run(chosen, run_dir or runs / chosen.folder, resume)
 
     if given is not None:  # what has a default need not be given
-        base = dataclasses.replace(given, agent=agent, **groups)
+        alike = find_agent(agent).uses_critic == find_agent(given.agent).uses_critic
+        critic = given.critic if alike else Config.critic
+        base = dataclasses.replace(given, agent=agent, critic=critic, **groups)
         train.__kwdefaults__ = {**(train.__kwdefaults__ or {}), "settings_of_run": base}
     return train
 

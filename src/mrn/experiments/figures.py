@@ -194,7 +194,7 @@ def _planned(experiment: str, tasks: Tasks) -> tuple[list[str], list[str]]:
     """Tasks and methods to draw: all of the suite that wrote here, if it is one of ours."""
     found = _methods(tasks)
     for name, suite in SUITES.items():
-        ours = {str(Method(agent, critic)) for agent in suite.agents for critic in suite.critics}
+        ours = {str(Method(agent, critic)) for agent, critic in suite.pairs}
         if Path(experiment).name == (suite.folder or name) and ours & found:
             return list(suite.tasks), in_order(ours)
     return list(tasks), in_order(found)

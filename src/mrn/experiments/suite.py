@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mrn.agents import find_agent
+from mrn.agents import AUTO, find_agent
 from mrn.checked import Checked, Seed
 from mrn.config import Config
 from mrn.critics import find_critic
 from mrn.envs import Task, find_task
 from mrn.errors import UserError, unknown
-from mrn.naming import safe_name
+from mrn.naming import NO_CRITIC, safe_name
 from mrn.recipes import PAPER, find_recipe
 
 SEEDS = (100, 200, 300, 400, 500)
@@ -35,10 +35,10 @@ class Suite(Checked):
 
     tasks: tuple[str, ...]
     """Names of `mrn tasks`, or Gymnasium ids."""
-    critics: tuple[str, ...] = ("mrn",)
-    """Names of `mrn critics`."""
+    critics: tuple[str, ...] = (AUTO,)
+    """Names of `mrn critics`; by default mrn. An agent that learns without one is there once."""
     agents: tuple[str, ...] = ("ddpg",)
-    """Learning algorithms."""
+    """Names of `mrn agents`."""
     recipes: tuple[str, ...] = (PAPER,)
     """Names of `mrn recipes`: where settings that are not given come from."""
     seeds: tuple[Seed, ...] = SEEDS
@@ -87,14 +87,7 @@ class Suite(Checked):
             dict(zip(self.grid, values, strict=True))
             for values in itertools.product(*self.grid.values())
         ]
-        lists = (
-            self.seeds,
-            self.tasks,
-            self.agents,
-            self.recipes,
-            self.critics,
-            combinations,
-        )
+        lists = (self.seeds, self.tasks, self.recipes, self.pairs, combinations)
         configs = []
         seen: set[Path] = set()
         for each in itertools.product(*lists):
@@ -108,10 +101,18 @@ class Suite(Checked):
             seen.add(config.folder)
         return configs
 
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Each agent with each critic; one that learns without a critic once, with none."""
+        others = tuple(critic for critic in self.critics if critic != NO_CRITIC) or self.critics
+        fitting = {a: others if find_agent(a).uses_critic else (NO_CRITIC,) for a in self.agents}
+        return [(agent, critic) for agent in self.agents for critic in fitting[agent]]
+
     def _config(
-        self, seed: int, task: str, agent: str, recipe: str, critic: str, choice: dict[str, Any]
+        self, seed: int, task: str, recipe: str, pair: tuple[str, str], choice: dict[str, Any]
     ) -> Config:
         """A run's settings."""
+        agent, critic = pair
         settings = self.settings | self.agent.get(agent, {}) | self.task.get(task, {}) | choice
         labels = [settings.get("variant", ""), *(_label(*item) for item in choice.items())]
         settings["variant"] = "+".join(filter(None, labels))
@@ -143,12 +144,14 @@ class Suite(Checked):
         Raises:
             UserError: Names the table, what is wrong in it and the remedy.
         """
-        for critic in self.critics:
+        asked = [critic for critic in self.critics if critic not in (AUTO, NO_CRITIC)]
+        for critic in asked:
             find_critic(critic)
-        for agent in self.agents:
-            find_agent(agent)
         for recipe in self.recipes:
             find_recipe(recipe)
+        if asked and not any(find_agent(agent).uses_critic for agent in self.agents):
+            names = ", ".join(self.agents)
+            raise UserError(f"no agent of the suite ({names}) has a critic: leave 'critics' out")
         grid = [("[grid]", self.agents, {n: v}) for n, vs in self.grid.items() for v in vs]
         for title, agents, settings in (*self._tables(), *grid):
             errors = {}

@@ -21,7 +21,7 @@ from mrn.experiments.stats import (
     mean_and_std,
 )
 from mrn.intervals import Interval, wilson
-from mrn.naming import Method
+from mrn.naming import NO_CRITIC, Method
 from mrn.plotting import in_order
 
 THRESHOLDS = (0.5, 0.9)
@@ -217,6 +217,7 @@ def _aggregate(rows: list[Row], reference: list[Row] | None) -> Aggregate:
 
 
 def short_names(methods: list[str]) -> dict[str, str]:
-    """Names to show: the critic alone where all have the same agent."""
-    agents = {Method.parse(method).agent for method in methods}
-    return {m: m.partition("-")[2] if len(agents) == 1 else m for m in methods}
+    """Names to show: the critic alone where all have the same agent, and it has one."""
+    parsed = [Method.parse(method) for method in methods]
+    short = len({each.agent for each in parsed}) == 1 and parsed[0].critic != NO_CRITIC
+    return {m: m.partition("-")[2] if short else m for m in methods}

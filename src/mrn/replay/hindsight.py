@@ -20,7 +20,8 @@ class Hindsight:
 
     `future`: achieved at one of the steps t+1 .. L of the episode, equally likely; `final`: at
     step L; `episode`: at one of the steps 1 .. L. The reward is computed anew for every row, at
-    the next state, as the environments do.
+    the next state, as the environments do. How many steps ahead a goal was achieved is known where
+    it was replaced by a later one; for all others, the environment's own among them, it is inf.
 
     While a policy cannot move an object, most episodes teach nothing about moving it. So a
     transition may be drawn again, some number of times, until it is of an episode in which
@@ -62,13 +63,14 @@ class Hindsight:
 
     def _batch(self, buffer: ReplayBuffer, row: Tensor, uniform: Tensor) -> Batch:
         next_row = (row + 1) % buffer.rows
-        achieved_row = (row + self._offset(buffer, row, uniform[0])) % buffer.rows
-        relabelled = (uniform[1] < self.probability).unsqueeze(-1)  # (B, 1)
+        offset = self._offset(buffer, row, uniform[0])
+        achieved_row = (row + offset) % buffer.rows
+        relabelled = uniform[1] < self.probability
         achieved, goal = (
             buffer.achieved.index_select(0, achieved_row),
             buffer.goal.index_select(0, row),
         )
-        goal = torch.where(relabelled, achieved, goal)
+        goal = torch.where(relabelled.unsqueeze(-1), achieved, goal)
         return Batch(
             state=buffer.state.index_select(0, row),
             action=buffer.action.index_select(0, row),
@@ -76,6 +78,7 @@ class Hindsight:
             next_state=buffer.state.index_select(0, next_row),
             reward=self.reward(buffer.achieved.index_select(0, next_row), goal),
             terminated=buffer.terminated.index_select(0, row),
+            steps=torch.where(relabelled & (offset > 0), offset.float(), torch.inf),
         )
 
     def _offset(self, buffer: ReplayBuffer, row: Tensor, uniform: Tensor) -> Tensor:

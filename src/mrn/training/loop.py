@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from mrn.config import Config
-from mrn.critics import find_critic
 from mrn.device import default_threads, find_device, memory_errors, torch_threads
 from mrn.envs import GoalVectorEnv, find_task, make_envs
 from mrn.errors import RunError
@@ -49,7 +48,6 @@ def run(
         RunError: The run cannot go on; its last checkpoint is whole.
         Interrupted: It was asked to end, by Ctrl-C or SIGTERM, and has saved.
     """
-    find_critic(config.critic)
     device = find_device(config.device)
     task = find_task(config.task, config.reward_shift, config.env_kwargs)
     shape, plan = task.shape, config.schedule
@@ -69,7 +67,7 @@ def run(
         make_envs(shape, plan.episodes, *engine) as envs,
         make_envs(shape, min(plan.episodes, plan.eval_episodes or 1), *engine) as test_envs,
         RunDir(folder, config, shape, resume, trainer.metrics) as run_dir,
-        TrainingProgress(f"{shape.name} {config.critic}", epochs, plan.cycles, progress) as display,
+        TrainingProgress(f"{shape.name} {config.method}", epochs, plan.cycles, progress) as display,
         Interruption("saving after this cycle") as interruption,
     ):
         display.say(f"{shape.name}, {config.agent} with critic {config.critic}, seed {config.seed}")

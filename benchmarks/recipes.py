@@ -1,0 +1,95 @@
+"""When a method has solved a task: from the runs of results/fast, into its page.
+
+`python -m benchmarks.recipes` after `mrn figures runs/fast -o results/fast`. What counts is the
+mean over seeds: where it is first at 90 %, and how it goes on from there. Seeds 100 to 300 were
+looked at when the recipe was chosen, 400 and 500 were not.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from mrn.experiments.runs import Run, curves, find_runs, group
+from mrn.experiments.summary import short_names
+from mrn.tables import Table, show, write_sections
+
+RESULTS = Path(__file__).parents[1] / "results" / "fast"
+LEVELS = {"FetchReach": 0.95}
+USUAL_LEVEL = 0.9
+CHOSEN_ON, HELD_OUT = (100, 200, 300), (400, 500)
+AFTERWARDS = 50_000
+"""Environment steps over which success is watched after a task is solved."""
+
+
+class Solved(NamedTuple):
+    """Where the mean over seeds was first high enough, evaluations not counted in the time."""
+
+    steps: int
+    updates: int
+    minutes: float
+    """Mean over seeds, of playing and learning."""
+    afterwards: float
+    """Mean success over the evaluations of the steps that follow; NaN if there are none."""
+
+
+def solved(runs: list[Run], level: float) -> Solved | None:
+    """Where runs of the same settings had solved their task; None if they had not."""
+    epochs = min(run.epochs for run in runs)
+    mean = curves(runs)[:, :epochs].mean(axis=0)
+    places = np.flatnonzero(mean >= level)
+    if not len(places):
+        return None
+    place = places[0]
+    spent = [run.columns["rollout_seconds"] + run.columns["update_seconds"] for run in runs]
+    steps, updates = (runs[0].columns[name][:epochs] for name in ("env_steps", "updates"))
+    later = (steps > steps[place]) & (steps <= steps[place] + AFTERWARDS)
+    return Solved(
+        int(steps[place]),
+        int(updates[place]),
+        float(np.mean([seconds[: place + 1].sum() for seconds in spent])) / 60,
+        float(mean[later].mean()) if later.any() else float("nan"),
+    )
+
+
+def table(root: Path) -> Table:
+    """A line for each task, method and group of seeds."""
+    heads = ("task", "method", "seeds", "level", "steps", "updates", "minutes")
+    heads += ("next 50,000 steps", "success at the end")
+    rows = []
+    for tasks in group(find_runs(root)).values():
+        for task, methods in tasks.items():
+            level = LEVELS.get(task, USUAL_LEVEL)
+            names = short_names(list(methods))
+            for method, every in methods.items():
+                for seeds in (CHOSEN_ON, HELD_OUT):
+                    runs = [run for run in every if run.seed in seeds]
+                    if runs:
+                        shown = ", ".join(str(run.seed) for run in runs)
+                        place = (task, names[method], shown, f"{level:.0%}")
+                        rows.append((*place, *_cells(solved(runs, level)), _end(runs)))
+    return heads, rows
+
+
+def _cells(found: Solved | None) -> tuple[str, ...]:
+    if found is None:
+        return ("not reached", "", "", "")
+    later = "" if np.isnan(found.afterwards) else f"{found.afterwards:.1%}"
+    return f"{found.steps:,}", f"{found.updates:,}", f"{found.minutes:.1f}", later
+
+
+def _end(runs: list[Run]) -> str:
+    epochs = min(run.epochs for run in runs)
+    steps = int(runs[0].columns["env_steps"][epochs - 1])
+    return f"{curves(runs)[:, epochs - 1].mean():.1%} after {steps:,}"
+
+
+def main() -> None:
+    """Print the table, and write it into the page."""
+    found = table(RESULTS)
+    show(found)
+    write_sections(RESULTS / "README.md", {"solved": found})
+
+
+if __name__ == "__main__":
+    main()
