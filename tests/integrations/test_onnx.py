@@ -12,16 +12,17 @@ from torch import nn
 
 import mrn
 from mrn import cli
-from mrn.agents import Policy
+from mrn.agents import AGENTS, Policy
 from mrn.envs import find_task
 from mrn.integrations.onnx import export
 
 WALK = "tests.envs.own_envs:Walk-v0"  # bounds [-1, 1] and [0, 4], float64
 
 
-def agent_of(task: str) -> mrn.Agent:
+def agent_of(task: str, learner: str = "ddpg") -> mrn.Agent:
     """An agent that has seen some states and goals, each value on a scale of its own."""
-    agent = mrn.Agent(mrn.Config.of(task, width=16), find_task(task).shape, torch.device("cpu"))
+    config = mrn.Config.of(task, agent=learner, width=16)
+    agent = mrn.Agent(config, find_task(task).shape, torch.device("cpu"))
     generator = torch.Generator().manual_seed(1)
     for norm in (agent.normalizer.state, agent.normalizer.goal):
         size = len(norm.shift)
@@ -83,6 +84,15 @@ def test_the_same_policy_is_the_same_file_and_tells_nothing_of_the_machine(expor
     assert content == file.read_bytes()
     for told in (os.path.dirname(mrn.__file__), "site-packages", "stack_trace"):
         assert told.encode() not in content
+
+
+@pytest.mark.parametrize("learner", sorted(set(AGENTS) - {"ddpg"}))
+def test_every_learner_is_exported(learner, tmp_path):
+    agent = agent_of(WALK, learner)
+    export(agent, tmp_path / "policy.onnx")
+    given = observations(agent, 20)
+    (action,) = onnxruntime.InferenceSession(tmp_path / "policy.onnx").run(["action"], given)
+    assert np.abs(action - agent.predict(given)[0]).max() <= 1e-5
 
 
 class Chooses(nn.Module):
