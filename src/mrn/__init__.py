@@ -70,7 +70,7 @@ def load(run: str | Path, weights: str = "latest", device: str = "auto") -> Agen
     """Load a trained agent.
 
     Args:
-        run: A run folder, or a weights file.
+        run: A run folder, a weights file, or `zoo:NAME`: a policy that comes with the package.
         weights: `latest`, or `best` (the epoch with the highest success rate).
         device: `cpu`, `cuda`, `cuda:N`, or `auto`.
 

@@ -244,7 +244,7 @@ def test_forged_sizes_cost_no_memory(run, tmp_path):
 
     import safetensors.torch
 
-    from mrn.training.agent import _fingerprint
+    from mrn.training.policy_file import fingerprint
 
     with safetensors.safe_open(run / "latest.safetensors", "pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -254,7 +254,7 @@ def test_forged_sizes_cost_no_memory(run, tmp_path):
         about["config"]["learning"]["width"] = width
         text = json.dumps(about)
         forged = tmp_path / "forged.safetensors"
-        metadata = {"mrn": text, "sha256": _fingerprint(text, tensors)}
+        metadata = {"mrn": text, "sha256": fingerprint(text, tensors)}
         safetensors.torch.save_file(tensors, forged, metadata)
         with pytest.raises(mrn.UserError):
             mrn.load(forged)

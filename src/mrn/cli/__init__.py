@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import tyro
 
-from mrn.cli.about import agents, bench, check, critics, recipes, tasks
+from mrn.cli.about import agents, bench, check, critics, recipes, tasks, zoo
 from mrn.cli.experiments import figures, report, sweep
 from mrn.cli.integrations import export
 from mrn.cli.studies import inspect, theory, toy
@@ -30,6 +30,7 @@ def commands(arguments: Sequence[str] = ()) -> dict[str, Callable[..., None]]:
         "critics": critics,
         "agents": agents,
         "recipes": recipes,
+        "zoo": zoo,
         "bench": bench,
         "toy": toy,
         "theory": theory,

@@ -94,6 +94,13 @@ def recipes() -> None:
     console().print(table)
 
 
+def zoo() -> None:
+    """List the trained policies that come with the package, for `mrn eval zoo:NAME` and others."""
+    from mrn.zoo import table
+
+    show(table())
+
+
 def bench() -> None:
     """Measure speed beside Stable-Baselines3, bare EnvPool and bare matrix products (5 minutes)."""
     root = Path(__file__).parents[3]

@@ -15,7 +15,7 @@ def export(
     """Write a policy as an ONNX file, which acts without torch and without this package.
 
     Args:
-        run: A run folder, or a weights file.
+        run: A run folder, a weights file, or `zoo:NAME` (`mrn zoo`).
         out: The file, such as policy.onnx.
         weights: `latest`, or `best` (the epoch with the highest success rate).
         force: Replace a file that is there.

@@ -50,7 +50,7 @@ def inspect(
     """Look into a trained critic: is -Q a distance, does it count steps, what is it made of?
 
     Args:
-        run: A run folder, or a weights file.
+        run: A run folder, a weights file, or `zoo:NAME` (`mrn zoo`).
         episodes: Episodes to play.
         weights: `latest`, or `best`.
         engine: `envpool`, `gymnasium`, or `auto`.

@@ -141,7 +141,7 @@ def evaluate(
     """Evaluate a trained agent, without noise, on either engine whatever engine trained it.
 
     Args:
-        run: A run folder, or a weights file.
+        run: A run folder, a weights file, or `zoo:NAME` (`mrn zoo`).
         episodes: Episodes to play.
         engine: `envpool`, `gymnasium`, or `auto` (EnvPool for the paper's tasks).
         weights: `latest`, or `best` (the epoch with the highest success rate).

@@ -1,14 +1,11 @@
 """A policy with all it needs to act: networks, normaliser, and the shape of its task."""
 
-import json
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import safetensors
-import safetensors.torch
 import torch
 from torch import Tensor, nn
 
@@ -18,17 +15,15 @@ from mrn.config import Config
 from mrn.critics import Critic, Dims, make_critic
 from mrn.envs import Observation, Task, TaskShape, find_task
 from mrn.errors import UserError, look_up
-from mrn.files import checksum, parse_json, write_atomically
 from mrn.replay import Normalizer
 from mrn.seeding import make_generator, seeded_weights
 from mrn.training.layout import WEIGHTS, weights_file
+from mrn.training.policy_file import grow, read_policy, shrink, write_policy
+from mrn.zoo import find_entry
 
 if TYPE_CHECKING:
     from mrn.training.evaluate import Evaluation
     from mrn.training.reach import Reach
-
-_DAMAGE = (safetensors.SafetensorError, KeyError, TypeError, ValueError, OSError, AttributeError)
-"""What reading a damaged or foreign file can raise."""
 
 
 class Agent:
@@ -179,12 +174,19 @@ class Agent:
         """All weights and statistics by name, in place."""
         return _state(self.learner, self.normalizer)
 
-    def save(self, path: Path) -> None:
-        """Write one safetensors file that `load` needs nothing else for."""
-        about = json.dumps({"config": self.config.to_dict(), "task": vars(self.shape)})
-        tensors = {name: value.cpu().contiguous() for name, value in self.state_dict().items()}
-        metadata = {"mrn": about, "sha256": _fingerprint(about, tensors)}
-        write_atomically(path, _with_sorted_header(safetensors.torch.save(tensors, metadata)))
+    def save(self, path: Path, small: bool = False) -> None:
+        """Write one safetensors file that `load` needs nothing else for.
+
+        Args:
+            path: The file.
+            small: Without the targets, and in half precision: a quarter of the size, to act by and
+                to look into. What is loaded from it acts by the rounded weights.
+        """
+        tensors = self.state_dict()
+        about = {"config": self.config.to_dict(), "task": vars(self.shape)}
+        if small:
+            about, tensors = about | {"small": True}, shrink(tensors)
+        write_policy(path, about, tensors)
 
     @classmethod
     def load(cls, path: Path, device: torch.device) -> "Agent":
@@ -196,21 +198,13 @@ class Agent:
         Raises:
             UserError: The file is missing, damaged or not one of ours.
         """
-        try:
-            with safetensors.safe_open(path, framework="pt") as file:
-                metadata = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            if metadata["sha256"] != _fingerprint(metadata["mrn"], tensors):
-                raise UserError(f"{path} is damaged: its checksum is not what was written")
-            about = parse_json(metadata["mrn"], str(path))
-            config = Config.from_json(about["config"], str(path))
-            shape = from_dict(TaskShape, about["task"], str(path))
-        except FileNotFoundError:
-            raise UserError(f"there is no file {path}") from None
-        except _DAMAGE as error:
-            raise UserError(f"{path} is not a policy saved by mrn: {error}") from None
+        about, tensors = read_policy(path)
+        config = Config.from_json(about.get("config"), str(path))
+        shape = from_dict(TaskShape, about.get("task"), str(path))
         with torch.device("meta"):  # sizes first: a forged one must not cost memory
             own = _state(_make_learner(config, shape), Normalizer(shape))
+            if about.get("small"):
+                tensors = grow(tensors, own)
             check_fit(own, tensors, str(path))
         agent = cls(config, shape, device)
         with torch.no_grad():
@@ -248,32 +242,9 @@ def check_fit(own: dict[str, Tensor], loaded: dict[str, Tensor], where: str) -> 
         raise UserError(f"{where} does not fit this agent: {sorted(strange)[0]!r} differs")
 
 
-def _with_sorted_header(content: bytes) -> bytes:
-    """The same file with its header in a fixed order: the same policy, the same bytes.
-
-    The library writes the entries of its metadata in another order each time. A safetensors file
-    begins with the length of its header, in 8 bytes, and the header, JSON.
-    """
-    size = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8 : 8 + size])
-    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)  # tensors begin at a multiple of 8
-    return len(text).to_bytes(8, "little") + text + content[8 + size :]
-
-
-def _fingerprint(about: str, tensors: dict[str, Tensor]) -> str:
-    """The checksum of a policy: of what it is and of all its numbers."""
-    parts = [about.encode()]
-    for name in sorted(tensors):
-        value = tensors[name]
-        parts += [f"{name} {value.dtype} {tuple(value.shape)}".encode(), value.numpy().tobytes()]
-    return checksum(b"\n".join(parts))
-
-
 def find_weights(run: str | Path, weights: str = "latest") -> Path:
-    """The weights file of a run folder, or the file itself."""
-    path = Path(run)
+    """The weights file of a run folder, of `zoo:NAME`, or the file itself."""
+    path = find_entry(run) or Path(run)
     if path.is_dir():
         look_up("weights", weights, dict.fromkeys(WEIGHTS))
         path = weights_file(path, weights)
