@@ -183,7 +183,7 @@ class Agent:
                 to look into. What is loaded from it acts by the rounded weights.
         """
         tensors = self.state_dict()
-        about = {"config": self.config.to_dict(), "task": vars(self.shape)}
+        about: dict[str, Any] = {"config": self.config.to_dict(), "task": vars(self.shape)}
         if small:
             about, tensors = about | {"small": True}, shrink(tensors)
         write_policy(path, about, tensors)

@@ -60,7 +60,7 @@ def shrink(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def grow(tensors: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What `shrink` left, for an agent whose tensors are `own`: its targets equal their networks."""
+    """What `shrink` left, completed to all tensors that an agent has: targets are as networks."""
     full = {n: v.float() if v.dtype == torch.float16 else v for n, v in tensors.items()}
     copies = {name: full[_network_of(name)] for name in own if _network_of(name) in full}
     return copies | full
