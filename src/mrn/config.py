@@ -50,6 +50,8 @@ class Schedule(Checked):
     """Episodes in a cycle, played side by side."""
     updates: Whole = 40
     """Gradient steps in a cycle."""
+    random_episodes: Whole = 0
+    """Episodes at the start of the run with uniform actions; whole cycles."""
     eval_episodes: Whole = 100
     """Episodes of the evaluation after each epoch; 0 for none."""
 

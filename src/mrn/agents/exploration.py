@@ -28,6 +28,15 @@ def normal_like(x: Tensor, generator: torch.Generator) -> Tensor:
     return torch.randn(x.shape, generator=generator, device=generator.device, dtype=x.dtype)
 
 
+def uniform_actions(
+    action_dim: int, steps: int, num_envs: int, generator: torch.Generator
+) -> Explorer:
+    """Uniform actions, whatever the state and the goal; those of all steps are drawn at once."""
+    shape = (steps, num_envs, action_dim)
+    actions = iter(torch.rand(shape, generator=generator, device=generator.device) * 2 - 1)
+    return lambda _state, _goal: next(actions)
+
+
 def add_noise(
     actor: Actor,
     settings: NoiseSettings,

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from mrn.agents import Learner, Policy, find_agent
+from mrn.agents.exploration import uniform_actions
 from mrn.checked import from_dict
 from mrn.config import Config
 from mrn.critics import Critic, Dims, make_critic
@@ -50,9 +51,21 @@ class Agent:
         """The policy's actions for N environments, in [-1, 1], shape (N, action)."""
         return self.policy.unit(*self._tensors(observation)).cpu().numpy()
 
-    def explorer(self, steps: int, num_envs: int) -> Callable[[Observation], np.ndarray]:
-        """The policy as it acts in training, for so many steps; all noise is drawn at once."""
-        explore = self.learner.explorer(steps, num_envs, self.generator)
+    def explorer(
+        self, steps: int, num_envs: int, uniform: bool = False
+    ) -> Callable[[Observation], np.ndarray]:
+        """The policy as it acts in training, for so many steps; all noise is drawn at once.
+
+        Args:
+            steps: Of an episode.
+            num_envs: Environments side by side.
+            uniform: Uniform actions instead, as at the start of a run.
+        """
+        if uniform:
+            dims = (self.shape.action_dim, steps, num_envs)
+            explore = uniform_actions(*dims, self.generator)
+        else:
+            explore = self.learner.explorer(steps, num_envs, self.generator)
 
         def act(observation: Observation) -> np.ndarray:
             return explore(*self.policy.inputs(*self._tensors(observation))).cpu().numpy()

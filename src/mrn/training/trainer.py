@@ -41,11 +41,18 @@ class Trainer:
         """Names of the learner's metrics."""
         return self.agent.learner.METRICS
 
+    @property
+    def played(self) -> int:
+        """Episodes since the run began."""
+        schedule = self.config.schedule
+        return ((self.epoch - 1) * schedule.cycles + self.cycle) * schedule.episodes
+
     def collect(self, envs: GoalVectorEnv) -> None:
         """Play one episode in each environment, exploring; store them and learn their scale."""
         seed = derive_seed(self.config.seed, "environments", self.epoch)
         with torch_threads(1):
-            policy = self.agent.explorer(envs.task.horizon, envs.num_envs)
+            uniform = self.played < self.config.schedule.random_episodes
+            policy = self.agent.explorer(envs.task.horizon, envs.num_envs, uniform)
             play(envs, policy, self.episodes, seed, self.cycle)
             steps = int(self.episodes.length.sum())
             self.replay.add(self.episodes)
