@@ -204,3 +204,29 @@ def test_an_environment_of_ones_own(tmp_path, name):
     assert steps == agent.normalizer.state.count.item()
     full = 2 * 8 * 4 * 8
     assert steps < full if name == "EndsAtGoal-v0" else steps == full
+
+
+def test_the_first_episodes_have_uniform_actions_and_then_the_policy_acts(tmp_path, monkeypatch):
+    """Whole cycles: of 3 random episodes, two at a time, the first two cycles are random."""
+    played = []
+    whole = trainer.Trainer.collect
+
+    def collect(self, envs):
+        whole(self, envs)
+        played.append((self.episodes.action[:, :-1].copy(), self.played))
+
+    monkeypatch.setattr(trainer.Trainer, "collect", collect)
+    silent = {"noise": 0.0, "random_actions": 0.0, "learning_rate": 0.0}
+    for name, seed in (("one", 1), ("other", 1), ("third", 2)):
+        tiny_run(tmp_path / name, random_episodes=3, seed=seed, **silent)
+    one, other, third = played[:4], played[4:8], played[8:]
+    assert [before for _, before in one] == [0, 2, 4, 6]
+    for actions, _ in one[:2]:  # (2, 50, 4), uniform in [-1, 1]
+        assert abs(actions.mean()) < 0.15  # 5 standard deviations of the mean are 0.14
+        assert 0.5 < actions.std() < 0.65  # 1 / sqrt(3) = 0.577
+        assert actions.min() < -0.9 < 0.9 < actions.max()
+    for actions, _ in one[2:]:  # the untrained actor's own, which are small
+        assert np.abs(actions).max() < 0.5
+    assert not np.array_equal(one[0][0], one[1][0])
+    assert all(np.array_equal(a, b) for (a, _), (b, _) in zip(one, other, strict=True))
+    assert not np.array_equal(one[0][0], third[0][0])
