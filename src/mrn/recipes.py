@@ -17,6 +17,7 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
     FAST: {
         "episodes": 10,
         "cycles": 25,
+        "random_episodes": 200,
         "target_keep": 0.9,
         "target_every": 4,
         "actor_every": 2,
