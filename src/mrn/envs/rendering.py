@@ -4,6 +4,7 @@ Drawing changes the state of a simulation, so that these are for looking at and 
 neither training nor evaluation ever uses one.
 """
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -32,12 +33,14 @@ class Filmed(GoalVectorEnv):
 
     engine = "gymnasium"
 
-    def __init__(self, task: TaskShape, size: int) -> None:
+    def __init__(self, task: TaskShape, size: int, goal: np.ndarray | None = None) -> None:
         """Make the environment.
 
         Args:
             task: What it is.
             size: Height of the pictures, in pixels, where the environment can choose.
+            goal: To be drawn as the environment's own, shape (goal,); it still shows its own ones
+                to the policy (`ChosenGoal` does the rest).
 
         Raises:
             UserError: It cannot be drawn, or nothing can be on this machine.
@@ -48,10 +51,11 @@ class Filmed(GoalVectorEnv):
         else:
             _check_modes(task)
         kwargs = task.env_kwargs | {"render_mode": MODE}
-        self.envs: Any = make_envs(replace(task, env_kwargs=kwargs), 1, "gymnasium")
-        self.env: Any = self.envs.envs.envs[0]
+        self.envs = make_envs(replace(task, env_kwargs=kwargs), 1, "gymnasium")
+        vector: Any = self.envs
+        self.env: Any = vector.envs.envs[0]
         self.fps = float(self.env.metadata.get("render_fps") or DEFAULT_FPS)
-        self.goal: np.ndarray | None = None
+        self.goal = goal
         self.pictures: list[np.ndarray] = []
         if hasattr(self.env.unwrapped, "mujoco_renderer"):
             if task.name not in TASKS:
@@ -68,20 +72,15 @@ class Filmed(GoalVectorEnv):
         if near := CAMERAS.get(self.task.name):
             camera.default_cam_config = {**camera.default_cam_config, **near}
 
-    def draw_goal(self, goal: np.ndarray) -> bool:
-        """From now on draw this goal, shape (goal,), as the environment's own.
-
-        Returns:
-            False where the environment does not keep its goal as Gymnasium-Robotics does.
-        """
-        world = self.env.unwrapped
-        if np.shape(getattr(world, "goal", None)) != goal.shape:
-            return False
-        self.goal = goal
-        return True
-
     def _reset(self, seed: int, episode: int) -> Observation:
         observation = self.envs.reset(seed, episode)
+        if self.goal is not None and not self._set_goal(self.goal):
+            warnings.warn(
+                f"{self.task.name} draws its own goals, if any, not the one that was chosen: it "
+                "has no attribute 'goal' of that shape to set",
+                stacklevel=2,
+            )
+            self.goal = None
         self.pictures = [self._picture()]
         return observation
 
@@ -90,15 +89,25 @@ class Filmed(GoalVectorEnv):
         self.pictures.append(self._picture())
         return step
 
+    def _set_goal(self, goal: np.ndarray) -> bool:
+        """Make a goal the environment's own, if it keeps it as Gymnasium-Robotics does."""
+        world = self.env.unwrapped
+        if np.shape(getattr(world, "goal", ())) != goal.shape:
+            return False
+        try:
+            world.goal = goal.copy()
+        except AttributeError:  # a property
+            return False
+        if hasattr(world, "update_target_site_pos"):  # a maze, which does not look by itself
+            world.update_target_site_pos()
+        return True
+
     def _picture(self) -> np.ndarray:
         """What there is to see, shape (height, width, 3)."""
         name = self.task.name
         try:
-            if self.goal is not None:
-                world = self.env.unwrapped
-                world.goal = self.goal.copy()
-                if hasattr(world, "update_target_site_pos"):  # a maze, which does not look itself
-                    world.update_target_site_pos()
+            if self.goal is not None:  # again, because some draw a new one when they are there
+                self._set_goal(self.goal)
             picture = self.env.render()
         except Exception as error:
             raise UserError(

@@ -1,5 +1,6 @@
 """Pictures of episodes: marked, side by side, and as a film in the bytes of a file."""
 
+import io
 import math
 import subprocess
 import tempfile
@@ -15,12 +16,12 @@ from mrn.extras import import_extra
 
 EXTRA = "video"
 REACHED, NOT_YET = (0, 114, 178), (230, 159, 0)
-"""Blue and orange, which everybody can tell apart; neither is in the scenes of the tasks."""
+"""Blue and orange, which people who see few colours can tell apart, too."""
 EMPTY = 24
 """Grey of a place in a grid that has no episode."""
 GIF_FPS = 15.0
 """Frames in a second of a GIF, at most: every frame costs."""
-GIF_COLOURS = 96
+GIF_COLOURS = 128
 
 Frames = Iterable[np.ndarray]
 """Pictures of shape (height, width, 3), uint8."""
@@ -45,7 +46,7 @@ def marked(picture: np.ndarray, step: int, reached: bool) -> np.ndarray:
     draw.rectangle((0, 0, image.width - 1, image.height - 1), outline=colour, width=border)
     font = import_extra("PIL.ImageFont", EXTRA).load_default(letters)
     text, corner = f"step {step} - {'reached' if reached else 'not yet'}", (2 * border, 2 * border)
-    left, top, right, bottom = draw.textbbox(corner, text, font=font)
+    _, _, right, bottom = draw.textbbox(corner, text, font=font)
     draw.rectangle((0, 0, right + 2 * border, bottom + border), fill=colour)
     draw.text(corner, text, fill="white" if reached else "black", font=font)
     return np.asarray(image)
@@ -112,8 +113,6 @@ def mp4(frames: Frames, fps: float) -> bytes:
 
 def gif(frames: Frames, fps: float) -> bytes:
     """A film as an animated GIF that is played again and again: fewer frames, few colours."""
-    import io
-
     image = import_extra("PIL.Image", EXTRA)
     every = math.ceil(fps / GIF_FPS)
     kept = [image.fromarray(frame) for number, frame in enumerate(frames) if number % every == 0]
@@ -139,7 +138,8 @@ def _common_palette(frames: Sequence[Any], image: Any) -> Any:
     strip = image.new("RGB", (some[0].width, height * len(some)))
     for place, frame in enumerate(some):
         strip.paste(frame, (0, place * height))
-    return strip.quantize(GIF_COLOURS)
+    # The usual method gives colours to what is large, and a goal is a few red pixels.
+    return strip.quantize(GIF_COLOURS, method=image.Quantize.FASTOCTREE)
 
 
 WRITERS: dict[str, Callable[[Frames, float], bytes]] = {".mp4": mp4, ".gif": gif}

@@ -1,6 +1,5 @@
 """A film of a policy at work, in an environment of its own."""
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,16 +118,10 @@ class _Film:
         self.agent, self.episodes, self.seed, self.grid, self.size = (
             agent, episodes, seed, grid, size,
         )  # fmt: skip
-        self.camera = Filmed(agent.shape, size)
+        self.camera = Filmed(agent.shape, size, goal)
         self.envs: GoalVectorEnv = self.camera
         if goal is not None:
             self.envs = ChosenGoal(self.camera, goal, agent.task.reward)
-            if not self.camera.draw_goal(goal):
-                warnings.warn(
-                    f"{agent.shape.name} draws its own goals, if any, not the one that was "
-                    "chosen: it has no attribute 'goal' of that shape to set",
-                    stacklevel=3,
-                )
         self.fps = self.camera.fps
         self.reached: list[bool] = []
         self.count = self.width = self.height = 0
