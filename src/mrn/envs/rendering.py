@@ -21,8 +21,8 @@ MODE = "rgb_array"
 DEFAULT_FPS = 25.0
 """Steps in a second, where an environment does not tell."""
 
-# Nearer than the environment's own, and from higher up: from there the goal is a few pixels
-# large, and often behind the arm. FetchSlide needs the overview.
+# Nearer than the environment's own camera, from which the goal is a few pixels large, and a
+# little higher. The arm may still hide the goal. FetchSlide needs the overview.
 _NEAR = {"distance": 1.6, "elevation": -25.0}
 CAMERAS = dict.fromkeys(("FetchReach", "FetchPush", "FetchPick"), _NEAR)
 """Where to look from, by task; elsewhere from where the environment does."""
