@@ -10,6 +10,8 @@ from pathlib import Path
 from types import ModuleType, NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
+import tyro
+
 import mrn
 import mrn.agents
 import mrn.critics
@@ -67,6 +69,8 @@ def _commands() -> Iterator[str]:
                 words += [*required, "[SETTINGS]"] if required else []
             elif parameter.default is parameter.empty:
                 words.append(parameter.name.upper())
+            elif tyro.conf.Positional in getattr(parameter.annotation, "__metadata__", ()):
+                words.append(f"[{parameter.name.upper()}]")
             else:
                 unsaid = parameter.default is None or parameter.default is False
                 value = "" if unsaid else f" {parameter.default}"

@@ -14,6 +14,8 @@ from playwright.sync_api import sync_playwright
 
 from mrn.experiments.report import write_report
 from mrn.experiments.stats import mean_band
+from mrn.integrations.pictures import mp4
+from mrn.training.layout import VIDEO
 from mrn.training.metrics import COLUMNS
 from tests.experiments.helpers import write_run
 
@@ -55,6 +57,7 @@ def runs(tmp_path_factory):
     folder = root / "small/FetchReach/ddpg-mrn/seed-1"
     (folder / "policy.gif").write_bytes(b"GIF89a")
     (folder / "inspect.png").write_bytes(PNG)
+    (folder / VIDEO).write_bytes(mp4([np.full((32, 48, 3), 40 * k, np.uint8) for k in range(6)], 4))
     about = json.loads((folder / "config.json").read_text())
     about["machine"] = {"cpu": "Z80 at 4 MHz", "cores": 1}
     (folder / "config.json").write_text(json.dumps(about))
@@ -292,6 +295,9 @@ def test_it_is_one_file_of_moderate_size_with_its_videos(open_page, tmp_path):
     sources = [picture.get_attribute("src") for picture in pictures.all()]
     assert sources[1] == "data:image/gif;base64,R0lGODlh"
     assert sources[0].startswith("data:image/png;base64,iVBOR")
+    film = "document.querySelector('#picture-list video')"
+    wait_until(page, f"{film}.readyState > 0")
+    assert page.evaluate(f"[{film}.duration, {film}.videoWidth]") == [pytest.approx(1.5), 48]
     assert page.title() == page.locator("h1").inner_text()
     assert page.title().startswith("mrn report: runs")
     assert [path.name for path in tmp_path.iterdir()] == ["index.html"]

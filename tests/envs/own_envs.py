@@ -164,6 +164,43 @@ class Slow(Walk):
         return super().step(action)
 
 
-for _class in [Walk, *Walk.__subclasses__()]:
+class Draws(Walk):
+    """A red goal and a black position, in 40 x 60 pixels for [-10, 10] x [-10, 10]."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+
+    def render(self):
+        picture = np.full((40, 60, 3), 255, np.uint8)
+        for (x, y), colour in ((self.goal, (255, 0, 0)), (self.position, (0, 0, 0))):
+            row, column = int((y + 10) * 1.95), int((x + 10) * 2.95)
+            picture[max(0, row - 2) : row + 3, max(0, column - 2) : column + 3] = colour
+        return picture
+
+
+class DrawsNothing(Draws):
+    def render(self):
+        return None
+
+
+class FailsAtRender(Draws):
+    def render(self):
+        raise OSError("no pencil")
+
+
+class FixedGoal(Draws):
+    """Its goal is nobody's to set."""
+
+    goal = property(lambda self: np.array([1.0, 1.0]))
+
+    def reset(self, *, seed=None, options=None):
+        gym.Env.reset(self, seed=seed)
+        self.position = np.zeros(2)
+        return self._observe(), {}
+
+
+for _class in [Walk, *Walk.__subclasses__(), *Draws.__subclasses__()]:
     gym.register(f"{_class.__name__}-v0", _class, max_episode_steps=8)
 gym.register("Endless-v0", Walk)

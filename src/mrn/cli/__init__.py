@@ -7,7 +7,7 @@ import tyro
 
 from mrn.cli.about import agents, bench, check, critics, recipes, tasks, zoo
 from mrn.cli.experiments import figures, report, sweep
-from mrn.cli.integrations import export
+from mrn.cli.integrations import export, video
 from mrn.cli.studies import inspect, theory, toy
 from mrn.cli.training import evaluate, resume, train_command
 from mrn.errors import reported
@@ -21,6 +21,7 @@ def commands(arguments: Sequence[str] = ()) -> dict[str, Callable[..., None]]:
         "resume": resume,
         "eval": evaluate,
         "export": export,
+        "video": video,
         "sweep": sweep,
         "figures": figures,
         "report": report,

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import tyro
 
+from mrn.cli.goals import Goal
+
 
 def export(
     run: Annotated[str, tyro.conf.arg(metavar="RUN")],
@@ -29,4 +31,45 @@ def export(
     print(
         f"Wrote {out}: observation ({shape.state_dim}) and desired_goal ({shape.goal_dim}) to "
         f"action ({shape.action_dim}), as in agent.predict"
+    )
+
+
+def video(
+    run: Annotated[str, tyro.conf.arg(metavar="RUN")],
+    out: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")] = None,
+    episodes: int = 4,
+    grid: bool = False,
+    goal: Goal = None,
+    seed: int = 0,
+    size: int | None = None,
+    weights: str = "latest",
+    force: bool = False,
+) -> None:
+    """Film a policy: its episodes one after the other, or side by side, each step marked.
+
+    Args:
+        run: A run folder, or a weights file.
+        out: The file, which ends with .mp4 or .gif; by default video.mp4 in the run folder, where
+            `mrn report` finds it.
+        episodes: Episodes to play.
+        grid: Show them side by side.
+        goal: One of your choice for all episodes, such as 1.3,0.7,0.5; by default each draws its
+            own.
+        seed: Seed of the environment.
+        size: Height of an episode's picture in pixels; by default 480, in a grid 240.
+        weights: `latest`, or `best` (the epoch with the highest success rate).
+        force: Replace a file that is there.
+    """
+    import mrn
+    from mrn.integrations.video import record
+    from mrn.training.agent import find_weights
+    from mrn.training.layout import VIDEO
+
+    file = find_weights(run, weights)
+    out = file.parent / VIDEO if out is None else out
+    found = record(mrn.load(file, device="cpu"), out, episodes, seed, goal, grid, size, force)
+    print(
+        f"Wrote {out}: {sum(found.reached)} of {len(found.reached)} episodes end at their goal, "
+        f"{found.width} x {found.height} pixels, {found.seconds:.1f} s, "
+        f"{out.stat().st_size / 2**20:.1f} MB"
     )

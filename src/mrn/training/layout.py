@@ -8,6 +8,7 @@ METRICS = "metrics.csv"
 EVENTS = "events"
 CHECKPOINTS = "checkpoints"
 LOCK = ".lock"
+VIDEO = "video.mp4"
 
 _POSITION = re.compile(r"\d{6,}-\d{6,}")  # epoch, cycles done in it
 
