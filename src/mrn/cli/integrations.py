@@ -48,9 +48,9 @@ def video(
     """Film a policy: its episodes one after the other, or side by side, each step marked.
 
     Args:
-        run: A run folder, or a weights file.
+        run: A run folder, a weights file, or `zoo:NAME` (`mrn zoo`).
         out: The file, which ends with .mp4 or .gif; by default video.mp4 in the run folder, where
-            `mrn report` finds it.
+            `mrn report` finds it (of the zoo in the current folder).
         episodes: Episodes to play.
         grid: Show them side by side.
         goal: One of your choice for all episodes, such as 1.3,0.7,0.5; by default each draws its
@@ -62,12 +62,12 @@ def video(
     """
     import mrn
     from mrn.integrations.video import record
-    from mrn.training.agent import find_weights
+    from mrn.training.agent import folder_of
     from mrn.training.layout import VIDEO
 
-    file = find_weights(run, weights)
-    out = file.parent / VIDEO if out is None else out
-    found = record(mrn.load(file, device="cpu"), out, episodes, seed, goal, grid, size, force)
+    agent = mrn.load(run, weights, "cpu")
+    out = folder_of(run) / VIDEO if out is None else out
+    found = record(agent, out, episodes, seed, goal, grid, size, force)
     print(
         f"Wrote {out}: {sum(found.reached)} of {len(found.reached)} episodes end at their goal, "
         f"{found.width} x {found.height} pixels, {found.seconds:.1f} s, "

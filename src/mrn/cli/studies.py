@@ -59,11 +59,11 @@ def inspect(
     """
     import mrn
     from mrn.studies.inspection import measure, report
+    from mrn.training.agent import folder_of
 
     agent = mrn.load(run, weights)
     moments = measure.watch(agent, episodes, seed, engine, progress=True)
     found = measure.inspect(agent, moments, seed)
     console().print(report.table(found))
-    folder = out or (Path(run) if Path(run).is_dir() else Path(run).parent)
-    for path in report.write(found, agent, moments, folder):
+    for path in report.write(found, agent, moments, out or folder_of(run)):
         print(path)

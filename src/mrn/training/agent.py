@@ -268,3 +268,9 @@ def find_weights(run: str | Path, weights: str = "latest") -> Path:
     elif not path.exists():
         raise UserError(f"there is no run folder or weights file {run}")
     return path
+
+
+def folder_of(run: str | Path) -> Path:
+    """Where what is made of a run goes: into its folder, for a policy of the zoo the current one."""
+    path = Path(run)
+    return path if path.is_dir() else path.parent
