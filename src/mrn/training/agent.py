@@ -66,7 +66,7 @@ class Agent:
 
     def predict(
         self,
-        observation: dict[str, np.ndarray],
+        observation: np.ndarray | dict[str, np.ndarray],
         state: Any = None,
         episode_start: Any = None,
         deterministic: bool = True,
