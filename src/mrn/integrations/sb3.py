@@ -157,8 +157,8 @@ class _WithGoalCritics(BasePolicy):
 
 
 class MetricPolicy(_WithGoalCritics, TD3Policy):
-    """For DDPG and TD3, in place of `MultiInputPolicy`: `TD3(MetricPolicy, env, ...)`."""
+    """For DDPG and TD3: `TD3(MetricPolicy, env, policy_kwargs={"critic": "mrn"}, ...)`."""
 
 
 class MetricSACPolicy(_WithGoalCritics, SACPolicy):
-    """For SAC, in place of `MultiInputPolicy`: `SAC(MetricSACPolicy, env, ...)`."""
+    """For SAC: `SAC(MetricSACPolicy, env, policy_kwargs={"critic": "mrn"}, ...)`."""
