@@ -148,7 +148,7 @@ def test_stable_baselines3_with_our_critics_and_our_policies(tmp_path, monkeypat
     )
     names = run_examples("sb3.md", tmp_path, monkeypatch)
     model = names["model"]
-    assert (model.num_timesteps, model._n_updates) == (520, 20)
+    assert (model.num_timesteps, model._n_updates) == (550, 50)
     assert [type(critic.head).__name__ for critic in model.critic.q_networks] == ["MRN", "MRN"]
     assert len(names["reached"]) == 10
     assert -50 <= names["reward"] < 0

@@ -128,8 +128,8 @@ class _WithGoalCritics(BasePolicy):
         space = goal_space(observation_space, f"the environment of {type(self).__name__}")
         if kwargs.get("share_features_extractor"):
             raise UserError(
-                "share_features_extractor: a metric critic looks at the state and the goal "
-                "themselves, so that it has no features to share; leave it out"
+                "share_features_extractor: our critics look at the state and the goal "
+                "themselves, so that they have no features to share; leave it out"
             )
         if isinstance(kwargs.get("net_arch"), dict):
             raise UserError(
