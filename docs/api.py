@@ -16,6 +16,7 @@ import mrn
 import mrn.agents
 import mrn.critics
 import mrn.envs
+import mrn.integrations.sb3
 from mrn.agents import LearnerSettings
 from mrn.checked import Limits
 from mrn.cli import commands
@@ -47,7 +48,7 @@ def sections() -> dict[str, str]:
         f"`{name}`, besides:\n\n{markdown(_settings(agent.Settings, left_out=LearnerSettings))}"
         for name, agent in mrn.agents.AGENTS.items()
     ]
-    modules = (mrn, mrn.critics, mrn.agents, mrn.envs)
+    modules = (mrn, mrn.critics, mrn.agents, mrn.envs, mrn.integrations.sb3)
     return {
         "commands": "\n".join(_commands()),
         **{f"{group.__name__} settings": markdown(_settings(group)) for group in GROUPS},

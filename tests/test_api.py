@@ -12,6 +12,7 @@ import mrn
 import mrn.agents
 import mrn.critics
 import mrn.envs
+import mrn.integrations.sb3
 from mrn.agents import AGENTS
 from mrn.config import Schedule
 from mrn.replay import Memory
@@ -19,6 +20,7 @@ from mrn.tables import with_section
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "api.md").read_text()
+MODULES = (mrn, mrn.critics, mrn.agents, mrn.envs, mrn.integrations.sb3)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +35,7 @@ def test_the_lists_are_those_of_the_code(generator):
     assert page == PAGE, "run `make docs`"
 
 
-@pytest.mark.parametrize("module", [mrn, mrn.critics, mrn.agents, mrn.envs])
+@pytest.mark.parametrize("module", MODULES)
 def test_every_public_name_is_listed_with_a_sentence(module):
     for name in module.__all__:
         assert re.search(rf"^- `{name}\b.*`: .+\.$", PAGE, re.M), name
@@ -67,7 +69,7 @@ def test_names_that_pages_mention_exist(page):
 
 
 def test_names_that_are_listed_exist():
-    for module in (mrn, mrn.critics, mrn.agents, mrn.envs):
+    for module in MODULES:
         section = PAGE.partition(f"{module.__name__} names: begin")[2].partition("<!--")[0]
         listed = re.findall(r"^- `(\w+)", section, re.M)
         assert listed == list(module.__all__)

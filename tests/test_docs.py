@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 import mrn
 from mrn import cli
@@ -134,3 +135,20 @@ def test_a_policy_is_used_where_there_is_no_torch(tmp_path, monkeypatch):
         observation, *_ = env.step(action)
     end = [float(number) for number in done.stdout.split()[-3:]]
     assert end == pytest.approx(observation["achieved_goal"].tolist(), abs=1e-4)
+
+
+def test_stable_baselines3_with_our_critics_and_our_policies(tmp_path, monkeypatch):
+    """All of the page but for most of its training, for which there is a slow test."""
+    tiny_run(tmp_path / "runs" / "reach", epochs=1)
+    learn = OffPolicyAlgorithm.learn
+    monkeypatch.setattr(
+        OffPolicyAlgorithm,
+        "learn",
+        lambda self, **settings: learn(self, **settings | {"total_timesteps": 520}),
+    )
+    names = run_examples("sb3.md", tmp_path, monkeypatch)
+    model = names["model"]
+    assert (model.num_timesteps, model._n_updates) == (550, 50)
+    assert [type(critic.head).__name__ for critic in model.critic.q_networks] == ["MRN", "MRN"]
+    assert len(names["reached"]) == 10
+    assert -50 <= names["reward"] < 0

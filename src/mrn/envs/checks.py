@@ -34,13 +34,12 @@ def failing(where: str, what: str) -> Iterator[None]:
         raise UnfitError(where, problem, "mend it at the line that is named") from error
 
 
-def goal_space(env: gym.Env[Any, Any], where: str) -> spaces.Dict:
-    """The space of observations, three vectors.
+def goal_space(space: spaces.Space[Any], where: str) -> spaces.Dict:
+    """A space of observations that is one of goals: three vectors.
 
     Raises:
         UnfitError: It is another one.
     """
-    space = env.observation_space
     if not isinstance(space, spaces.Dict) or not set(KEYS) <= set(space):
         raise UnfitError(
             where,

@@ -68,7 +68,7 @@ def task_of(
     """
     env = make_env(env_id, kwargs)
     where = f"environment {env_id!r}"
-    space, action = goal_space(env, where), action_space(env, where)
+    space, action = goal_space(env.observation_space, where), action_space(env, where)
     shape = TaskShape(
         name=env_id,
         env_id=env_id,

@@ -67,7 +67,7 @@ def _required(env: gym.Env[Any, Any], where: str, shift: float, native: bool) ->
     """What training refuses to go without, by the same functions."""
 
     def observations() -> str:
-        space = goal_space(env, where)
+        space = goal_space(env.observation_space, where)
         state, goal = (spaces.flatdim(space[key]) for key in ("observation", "desired_goal"))
         return f"state of {state} values, goals of {goal}"
 
@@ -111,7 +111,7 @@ def _played(env: gym.Env[Any, Any], where: str) -> Iterator[Finding]:
     """What an episode shows, played twice after the same seed."""
     what = "same seed, same episode"
     try:
-        goal_space(env, where)
+        goal_space(env.observation_space, where)
         action_space(env, where)
     except UnfitError:
         yield Finding(what, "-", "observations and actions come first")

@@ -1,1 +1,1 @@
-"""Where a policy goes from here: other runtimes, and what others look at."""
+"""Where policies and critics go from here: other runtimes, other libraries."""

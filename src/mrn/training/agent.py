@@ -74,7 +74,7 @@ class Agent:
 
     def predict(
         self,
-        observation: dict[str, np.ndarray],
+        observation: np.ndarray | dict[str, np.ndarray],
         state: Any = None,
         episode_start: Any = None,
         deterministic: bool = True,
@@ -82,7 +82,8 @@ class Agent:
         """Choose an action, by Stable-Baselines3's convention.
 
         Args:
-            observation: A goal environment's observation, or a batch of them.
+            observation: A goal environment's observation, or a batch of them; a bare array, which
+                the convention allows, is refused.
             state: Ignored; here for the convention.
             episode_start: Ignored; here for the convention.
             deterministic: The policy's own action, or one with training's exploration.
