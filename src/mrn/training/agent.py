@@ -272,6 +272,6 @@ def find_weights(run: str | Path, weights: str = "latest") -> Path:
 
 
 def folder_of(run: str | Path) -> Path:
-    """Where what is made of a run goes: into its folder, for a policy of the zoo the current one."""
+    """Where what is made of a run goes: its folder; the current one for a policy of the zoo."""
     path = Path(run)
     return path if path.is_dir() else path.parent
