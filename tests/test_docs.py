@@ -10,11 +10,13 @@ import pytest
 import torch
 
 import mrn
+from benchmarks.starts import table as starts_table
 from mrn import cli
 from mrn.agents import AGENTS
 from mrn.critics.base import count_parameters
 from mrn.envs.custom import make_env
 from mrn.experiments.suites import find_suite
+from mrn.tables import markdown, with_section
 from tests.agents.helpers import make_learner, random_batch
 from tests.training.helpers import metrics, tiny_run
 
@@ -134,3 +136,8 @@ def test_a_policy_is_used_where_there_is_no_torch(tmp_path, monkeypatch):
         observation, *_ = env.step(action)
     end = [float(number) for number in done.stdout.split()[-3:]]
     assert end == pytest.approx(observation["achieved_goal"].tolist(), abs=1e-4)
+
+
+def test_the_page_of_differences_says_how_critics_begin():
+    page = (DOCS / "differences.md").read_text()
+    assert with_section(page, "starts", markdown(starts_table())) == page
