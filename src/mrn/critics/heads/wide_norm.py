@@ -61,9 +61,10 @@ class WideNorm(ProjectedHead):
 class WideNormReleased(WideNorm):
     """d(x, y) = mean_k c_k(|W_k [relu d, relu -d]|_2), W >= 0, d = p(x) - p(y).
 
-    Wide Norm as the paper's authors' script runs it: reduced by the mean alone, with
-    W = min(w^2, |w|) and the initial weights of PyTorch's linear layers. A quasipseudometric by
-    construction, as `WideNorm` is: a mean of asymmetric norms under concave functions.
+    What the paper's authors' code calls `wn`: reduced by the mean alone (their `wn-maxavg` reduces
+    as `WideNorm` does), with W = min(w^2, |w|) and the initial weights of PyTorch's linear layers.
+    A quasipseudometric by construction, as `WideNorm` is: a mean of asymmetric norms under concave
+    functions.
     """
 
     reduction: ClassVar[type[nn.Module]] = Mean
