@@ -11,11 +11,13 @@ import torch
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 
 import mrn
+from benchmarks.starts import table as starts_table
 from mrn import cli
 from mrn.agents import AGENTS
 from mrn.critics.base import count_parameters
 from mrn.envs.custom import make_env
 from mrn.experiments.suites import find_suite
+from mrn.tables import markdown, with_section
 from tests.agents.helpers import make_learner, random_batch
 from tests.training.helpers import metrics, tiny_run
 
@@ -152,3 +154,8 @@ def test_stable_baselines3_with_our_critics_and_our_policies(tmp_path, monkeypat
     assert [type(critic.head).__name__ for critic in model.critic.q_networks] == ["MRN", "MRN"]
     assert len(names["reached"]) == 10
     assert -50 <= names["reward"] < 0
+
+
+def test_the_page_of_differences_says_how_critics_begin():
+    page = (DOCS / "differences.md").read_text()
+    assert with_section(page, "starts", markdown(starts_table())) == page

@@ -24,6 +24,9 @@ COLOURS = {
     "mrn-asym": "#AA4499",
     "mrn-sag": "#999933",
     "mrn-squared": "#F0E442",
+    "dn-released": "#004D38",
+    "wn-released": "#7A2F59",
+    "pqe-released": "#F4A582",
 }
 """Of critics. Those of the paper have the colours of Okabe and Ito, which people who see colours
 differently can tell apart."""

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from benchmarks.starts import start
 from mrn.critics import CRITICS, make_critic
 from mrn.critics.base import count_parameters, safe_norm
 from mrn.critics.metric import MetricCritic
@@ -10,6 +11,8 @@ from mrn.envs import TASKS
 from mrn.errors import UserError
 
 STATE, ACTION, GOAL = 25, 4, 3
+SIZES = (10, 4, 3), (STATE, ACTION, GOAL)
+"""Of FetchReach and of FetchPush."""
 
 
 def inputs(batch: int = 16, seed: int = 0):
@@ -42,6 +45,20 @@ def test_published_widths_are_kept_where_they_fit():
     assert [layer.out_features for layer in head.outputs] == [16, 16]
     assert make_critic("dn", STATE, ACTION, GOAL).head.u.out_features == 162
     assert len(make_critic("wn", STATE, ACTION, GOAL).head.concave.slope) == 62
+    assert make_critic("dn-released", STATE, ACTION, GOAL).head.w.shape == (162, 162)
+    assert len(make_critic("wn-released", STATE, ACTION, GOAL).head.concave.slope) == 62
+    # One that fits on FetchReach alone.
+    widths = [make_critic("pqe-released", *dims).head.projection[0].out_features for dims in SIZES]
+    assert widths == [300, 280]
+
+
+def test_weights_that_act_as_fewer_numbers_count_as_these():
+    """A deep linear network of PQE: 64 + 64 x 64 + 64 x 64 + 64 x 16 weights, and 16 of its own."""
+    for dims in SIZES:
+        critic = make_critic("pqe-released", *dims)
+        weights = sum(weight.numel() for weight in critic.parameters())
+        assert weights - count_parameters(critic) == 64 + 2 * 64 * 64 + 64 * 16
+        assert sum(weight.numel() for weight in critic.head.mixture.parameters()) == 9280 + 16
 
 
 @pytest.mark.parametrize("name", CRITICS)
@@ -56,18 +73,23 @@ def test_the_two_sides_make_the_whole(name):
     assert not torch.allclose(q, critic(state, action, other_goal))
 
 
-def initial_distance(name: str) -> float:
-    """Mean of -Q over unit Gaussian inputs, and over ten draws of the weights."""
-    found = []
-    for seed in range(10):
-        torch.manual_seed(seed)
-        found.append(-make_critic(name, STATE, ACTION, GOAL)(*inputs(256, seed)).mean().item())
-    return sum(found) / len(found)
-
-
 @pytest.mark.parametrize("name", ["dn", "wn", "pqe", "iqe"])
 def test_no_rival_head_begins_on_another_scale_than_mrn(name):
-    assert 1 / 3 < initial_distance(name) / initial_distance("mrn") < 3
+    found, own = start(name), start("mrn")
+    assert 1 / 3 < found.distance / own.distance < 3
+    assert 1 / 3 < found.slope / own.slope < 3
+
+
+def test_a_start_by_hand(monkeypatch):
+    """Q = -5 + 3 a_0 + 4 a_1 has the mean -5 and the slope 5; random numbers are left alone."""
+    monkeypatch.setattr(
+        "benchmarks.starts.make_critic", lambda *_: lambda s, a, g: 3 * a[:, 0] + 4 * a[:, 1] - 5
+    )
+    before = torch.get_rng_state()
+    found = start("mrn")
+    assert torch.equal(torch.get_rng_state(), before)
+    assert found.slope == pytest.approx(5)
+    assert found.distance == pytest.approx(5, abs=0.3)
 
 
 @pytest.mark.parametrize("name", CRITICS)

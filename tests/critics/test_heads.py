@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrn.critics.heads.base import Concave, Head, MaxMean
-from mrn.critics.heads.deep_norm import DeepNorm
+from mrn.critics.heads.deep_norm import DeepNorm, DeepNormReleased
 from mrn.critics.heads.iqe import IQE, union_length
 from mrn.critics.heads.mrn import MRN, MRNAsymmetric, MRNSquared, MRNSymmetric, asymmetric_part
-from mrn.critics.heads.pqe import PQE
-from mrn.critics.heads.wide_norm import WideNorm
+from mrn.critics.heads.pqe import PQE, PQEReleased
+from mrn.critics.heads.wide_norm import WideNorm, WideNormReleased
 
 INPUTS = 5
 BUILD = {
@@ -26,6 +26,9 @@ BUILD = {
     WideNorm: lambda: WideNorm(INPUTS, 7, 4),
     PQE: lambda: PQE(INPUTS, 7, 6),
     IQE: lambda: IQE(INPUTS, 7, 3),
+    DeepNormReleased: lambda: DeepNormReleased(INPUTS, 7, 9),
+    WideNormReleased: lambda: WideNormReleased(INPUTS, 7, 4),
+    PQEReleased: lambda: PQEReleased(INPUTS, 7),
 }
 QUASIMETRICS = [head for head in BUILD if head.is_quasimetric]
 
@@ -140,22 +143,46 @@ def test_max_mean_starts_at_sigmoid_of_minus_one():
     assert MaxMean()(torch.tensor([[1.0, 5.0]])).item() == pytest.approx(a * 5 + (1 - a) * 3)
 
 
-def test_deep_norm_by_hand():
-    head = DeepNorm(inputs=1, hidden=1, width=1)
-    head.project = lambda x: x
+def make_identity(concave: Concave) -> None:
+    with torch.no_grad():
+        concave.slope.zero_()  # slopes 1
+        concave.offset.fill_(100.0)
+
+
+@pytest.mark.parametrize(
+    ("head_class", "w", "there", "back"),
+    [
+        # w acts as 9: h1 = relu(2 * 0.5) = 1; h = relu(9 * 1 - 0.5) = 8.5.
+        # Backwards: h1 = relu(-1) = 0; h = relu(0 + 0.5) = 0.5.
+        (DeepNorm, 3.0, 8.5, 0.5),
+        # w acts as min(9, 3): h = relu(3 * 1 - 0.5). Backwards h1 = -1 stays: relu(-3 + 0.5) = 0.
+        (DeepNormReleased, 3.0, 2.5, 0.0),
+        # w acts as min(1/4, 1/2): h = relu(1/4 - 0.5) = 0. Backwards: relu(-1/4 + 0.5).
+        (DeepNormReleased, -0.5, 0.0, 0.25),
+    ],
+)
+def test_deep_norm_by_hand(head_class, w, there, back):
+    head = head_class(inputs=1, hidden=1, width=1)
+    make_identity(head.concave)
     with torch.no_grad():
         head.u0.weight.fill_(2.0)
         head.u.weight.fill_(-1.0)
-        head.w.fill_(3.0)  # acts as 9
-        head.concave.slope.zero_()  # slopes 1
-        head.concave.offset.fill_(100.0)
+        head.w.fill_(w)
     d = torch.zeros(1, 16)
     d[0, 0] = 0.5
     zero = torch.zeros(1, 16)
-    # h1 = relu(2 * 0.5) = 1; h = relu(9 * 1 - 0.5) = 8.5; c is the identity.
-    assert head.distance(d, zero).item() == pytest.approx(8.5)
-    # Backwards: h1 = relu(-1) = 0; h = relu(0 + 0.5) = 0.5.
-    assert head.distance(zero, d).item() == pytest.approx(0.5)
+    assert head.distance(d, zero).item() == pytest.approx(there)
+    assert head.distance(zero, d).item() == pytest.approx(back)
+
+
+def test_two_released_layers_of_a_deep_norm_are_one():
+    """As its docstring says; with the ReLU between them they are not."""
+    d, zero = 3 * points(1, 1.0, 64).repeat(1, 4)[:, :16], torch.zeros(64, 16).double()
+    for head_class, collapses in ((DeepNormReleased, True), (DeepNorm, False)):
+        head = random_head(head_class, 2, 1.0)
+        one = head.w_acting() @ head.u0.weight + head.u.weight  # (width, embedding)
+        expected = head.concave((d @ one.T).relu()).mean(dim=-1)
+        assert torch.allclose(head.distance(d, zero), expected) is collapses
 
 
 def test_wide_norm_by_hand():
@@ -174,18 +201,63 @@ def test_wide_norm_by_hand():
     assert head.distance(zero, d).item() == pytest.approx(1)  # |(0, 1)|
 
 
-def test_pqe_by_hand():
+def test_released_wide_norm_by_hand():
+    head = WideNormReleased(inputs=1, hidden=1, components=2)
+    make_identity(head.concave)
+    with torch.no_grad():
+        head.w.zero_()
+        head.w[0, 0] = -4.0  # component 0: acts as min(16, 4) on relu(d_0)
+        head.w[1, 1] = 3.0  # and as 3 on relu(d_1)
+        head.w[16, 16] = 0.5  # component 1: acts as min(1/4, 1/2) on relu(-d_0)
+    d = torch.zeros(1, 16)
+    d[0, 0], d[0, 1] = 1.0, 1.0
+    zero = torch.zeros(1, 16)
+    assert head.distance(d, zero).item() == pytest.approx(2.5)  # mean of |(4, 3)| and 0
+    assert head.distance(zero, d).item() == pytest.approx(0.125)  # mean of 0 and 1/4
+
+
+def pqe_with_weights_4_and_1() -> PQE:
     head = PQE(inputs=1, hidden=1, width=1)
     with torch.no_grad():
         head.first.fill_(2.0)
         head.second.fill_(1.0)
         head.third.zero_()
-        head.third[0, 0], head.third[1, 0] = 1.0, 0.5  # weights 4 and 1, the others 0
+        head.third[0, 0], head.third[1, 0] = 1.0, 0.5
+    return head
+
+
+def released_pqe_with_weights_4_and_1() -> PQEReleased:
+    head = PQEReleased(inputs=1, hidden=1)
+    row, second, third, last = head.mixture.factors
+    with torch.no_grad():
+        for factor in head.mixture.factors:
+            factor.zero_()
+        row[5], second[5, 0], third[0, 7] = 2.0, 3.0, -1.0  # -6
+        last[7, 0], last[7, 1] = 0.5, 0.5  # -3, -3
+        head.mixture.offset[0], head.mixture.offset[1] = 1.0, 4.0  # -2, 1; the others stay 0
+    return head
+
+
+@pytest.mark.parametrize("build", [pqe_with_weights_4_and_1, released_pqe_with_weights_4_and_1])
+def test_pqe_by_hand(build):
+    head = build()
+    assert head.weights().tolist() == pytest.approx([4, 1] + 14 * [0])
     u = torch.zeros(1, 64)
     u[0, 0] = 8.0  # component 0: mean of (8, 0, 0, 0) = 2
     u[0, 4:8] = torch.tensor([1.0, -5.0, 3.0, 0.0])  # component 1: mean of (1, 0, 3, 0) = 1
     distance = head.distance(u, torch.zeros(1, 64)).item()
     assert distance == pytest.approx(4 * (1 - math.exp(-2)) + (1 - math.exp(-1)), rel=1e-6)
+
+
+def test_released_heads_begin_as_released():
+    torch.manual_seed(0)
+    deep, wide = DeepNormReleased(1, 1, 162), WideNormReleased(1, 1, 62)
+    for weight, inputs in ((deep.u0.weight, 16), (deep.u.weight, 16), (deep.w, 162), (wide.w, 32)):
+        assert weight.abs().max().item() == pytest.approx(inputs**-0.5, rel=0.01)
+        assert weight.std().item() == pytest.approx((3 * inputs) ** -0.5, rel=0.05)
+    for build, total in ((lambda: PQEReleased(1, 1), 1), (lambda: PQE(1, 1, 150), 16)):
+        sums = torch.stack([build().weights().sum() for _ in range(300)])
+        assert sums.mean().item() == pytest.approx(total, rel=0.15)
 
 
 def test_iqe_union_by_hand():

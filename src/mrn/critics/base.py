@@ -75,5 +75,10 @@ def safe_norm(x: Tensor) -> Tensor:
 
 
 def count_parameters(module: nn.Module) -> int:
-    """Number of trainable values."""
-    return sum(parameter.numel() for parameter in module.parameters())
+    """Number of trainable values, but for those that a part calls `redundant`.
+
+    A part whose weights only ever act as fewer numbers, as a product of matrices does, may say by
+    an attribute of this name how many it has beyond these: they are no capacity.
+    """
+    redundant = sum(getattr(part, "redundant", 0) for part in module.modules())
+    return sum(parameter.numel() for parameter in module.parameters()) - redundant

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mrn.critics.heads.base import Head
-from mrn.critics.heads.deep_norm import DeepNorm
+from mrn.critics.heads.deep_norm import DeepNorm, DeepNormReleased
 from mrn.critics.heads.iqe import IQE
 from mrn.critics.heads.mrn import MRN, MRNAsymmetric, MRNSquared, MRNSymmetric
-from mrn.critics.heads.pqe import PQE
-from mrn.critics.heads.wide_norm import WideNorm
+from mrn.critics.heads.pqe import PQE, PQEReleased
+from mrn.critics.heads.wide_norm import WideNorm, WideNormReleased
 
 __all__ = ["ENCODER", "HEADS", "Head", "HeadDesign"]
 
@@ -69,5 +69,20 @@ HEADS: dict[str, HeadDesign] = {
         lambda width, size: IQE(width, width, size),
         26,
         "maxmean_k |union_j [u_kj, max(u_kj, v_kj)]|",
+    ),
+    "dn-released": HeadDesign(
+        lambda width, size: DeepNormReleased(width, width, size),
+        162,
+        "mean_i c_i(relu(W U0 d + U d)_i), W >= 0, c concave",
+    ),
+    "wn-released": HeadDesign(
+        lambda width, size: WideNormReleased(width, width, size),
+        62,
+        "mean_k c_k(|W_k [relu d, relu -d]|), W >= 0",
+    ),
+    "pqe-released": HeadDesign(
+        PQEReleased,
+        300,
+        "sum_i w_i (1 - exp(-mean_j relu(u_ij - v_ij))), sum_i w_i begins at 1",
     ),
 }

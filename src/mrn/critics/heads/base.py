@@ -81,6 +81,25 @@ class MaxMean(nn.Module):
         return a * v.amax(dim=-1) + (1 - a) * v.mean(dim=-1)
 
 
+class Mean(nn.Module):
+    """mean_k v_k."""
+
+    def forward(self, v: Tensor) -> Tensor:
+        """Reduce v of shape (B, components) to (B,)."""
+        return v.mean(dim=-1)
+
+
 def non_negative(weight: Tensor) -> Tensor:
     """The weights of a layer that may only add: squares, which no step can make negative."""
     return weight.square()
+
+
+def non_negative_capped(weight: Tensor) -> Tensor:
+    """min(w^2, |w|): squares where they are below 1, whose slope does not grow beyond."""
+    return torch.minimum(weight.square(), weight.abs())
+
+
+def reset_as_linear(weight: Tensor) -> None:
+    """Draw weights of shape (outputs, inputs) anew, as PyTorch's linear layers begin."""
+    bound = weight.shape[-1] ** -0.5
+    nn.init.uniform_(weight, -bound, bound)

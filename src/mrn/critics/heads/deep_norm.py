@@ -6,7 +6,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mrn.critics.heads.base import Concave, ProjectedHead, non_negative
+from mrn.critics.heads.base import (
+    Concave,
+    ProjectedHead,
+    non_negative,
+    non_negative_capped,
+    reset_as_linear,
+)
 from mrn.critics.heads.mrn import EMBEDDING
 
 
@@ -37,6 +43,40 @@ class DeepNorm(ProjectedHead):
     def distance(self, from_: Tensor, to: Tensor) -> Tensor:
         """The mean of the concave activations, shape (B,)."""
         d = from_ - to  # (B, embedding)
-        h = self.u0(d).relu()  # (B, width)
-        h = (F.linear(h, non_negative(self.w)) + self.u(d)).relu()  # (B, width)
-        return self.concave(h).mean(dim=-1)
+        h = F.linear(self.first_layer(d), self.w_acting()) + self.u(d)  # (B, width)
+        return self.concave(h.relu()).mean(dim=-1)
+
+    def first_layer(self, d: Tensor) -> Tensor:
+        """relu(U0 d), shape (B, width)."""
+        return self.u0(d).relu()
+
+    def w_acting(self) -> Tensor:
+        """W >= 0, from weights of any sign."""
+        return non_negative(self.w)
+
+
+class DeepNormReleased(DeepNorm):
+    """d(x, y) = mean_i c_i(h_i), h = relu(W U0 d + U d), W >= 0, d = p(x) - p(y).
+
+    Deep Norm as the paper's authors, and Deep Norm's own, released it: without the ReLU after the
+    first layer, with W = min(w^2, |w|), and with the initial weights of PyTorch's linear layers.
+
+    A quasipseudometric by construction: h_i = relu(a_i . d) with a_i the rows of W U0 + U, which is
+    convex and positively homogeneous, hence subadditive, whatever the sign of W; and each c_i is
+    concave, increasing and 0 at 0. But U makes W U0 + U any matrix, so without the first ReLU two
+    layers can represent no more than one.
+    """
+
+    def __init__(self, inputs: int, hidden: int, width: int) -> None:
+        """Build two layers of the given width."""
+        super().__init__(inputs, hidden, width)
+        for weight in (self.u0.weight, self.u.weight, self.w):
+            reset_as_linear(weight)
+
+    def first_layer(self, d: Tensor) -> Tensor:
+        """U0 d, shape (B, width)."""
+        return self.u0(d)
+
+    def w_acting(self) -> Tensor:
+        """W >= 0, from weights of any sign."""
+        return non_negative_capped(self.w)

@@ -1,5 +1,6 @@
 """Poisson Quasimetric Embedding (PQE-LH): a weighted sum of bounded quasimetrics."""
 
+from abc import abstractmethod
 from typing import ClassVar
 
 import torch
@@ -11,20 +12,41 @@ MIXTURES = 16
 PROCESSES = 4
 
 
-class PQE(ProjectedHead):
+class PoissonHead(ProjectedHead):
     """d(x, y) = sum_i w_i (1 - exp(-mean_j relu(u_ij - v_ij))), u = p(x), v = p(y).
 
     Wang & Isola 2022, "On the learning and learnability of quasimetrics"
-    (https://arxiv.org/abs/2206.15478), with Lebesgue measures and half-lines. The weights w_i
-    are squares of the output of a deep linear network. A quasipseudometric by construction: a
-    concave function, 0 at 0, of an asymmetric norm, in a sum with weights >= 0.
+    (https://arxiv.org/abs/2206.15478), with Lebesgue measures and half-lines. A quasipseudometric
+    by construction: a concave function, 0 at 0, of an asymmetric norm, in a sum with weights >= 0.
     """
 
     is_quasimetric: ClassVar[bool] = True
 
-    def __init__(self, inputs: int, hidden: int, width: int) -> None:
-        """Build the projection to 16 x 4 values and a deep linear network of the given width."""
+    def __init__(self, inputs: int, hidden: int) -> None:
+        """Build the projection to 16 x 4 values."""
         super().__init__(inputs, hidden, MIXTURES * PROCESSES)
+
+    @abstractmethod
+    def weights(self) -> Tensor:
+        """The w_i >= 0, shape (16,)."""
+
+    def distance(self, from_: Tensor, to: Tensor) -> Tensor:
+        """The weighted sum of the components, shape (B,)."""
+        excess = (from_ - to).relu().unflatten(-1, (MIXTURES, PROCESSES))  # (B, 16, 4)
+        components = -torch.expm1(-excess.mean(dim=-1))  # (B, 16)
+        return components @ self.weights()
+
+
+class PQE(PoissonHead):
+    """PQE-LH whose weights w_i, squares of a deep linear network's output, begin at 1 each.
+
+    So the first distances are bounded by 16. The network counts with all of its weights, though
+    they act as 16 numbers: `PQEReleased` does neither.
+    """
+
+    def __init__(self, inputs: int, hidden: int, width: int) -> None:
+        """Build the projection and a deep linear network of the given width."""
+        super().__init__(inputs, hidden)
         # Each product keeps unit variance, so that the weights start at 1 in the mean.
         self.first = nn.Parameter(torch.randn(width))
         self.second = nn.Parameter(torch.randn(width, width) * width**-0.5)
@@ -34,8 +56,43 @@ class PQE(ProjectedHead):
         """The w_i >= 0, shape (16,)."""
         return (self.third @ (self.second @ self.first)).square()
 
-    def distance(self, from_: Tensor, to: Tensor) -> Tensor:
-        """The weighted sum of the components, shape (B,)."""
-        excess = (from_ - to).relu().unflatten(-1, (MIXTURES, PROCESSES))  # (B, 16, 4)
-        components = -torch.expm1(-excess.mean(dim=-1))  # (B, 16)
-        return components @ self.weights()
+
+class PQEReleased(PoissonHead):
+    """PQE-LH as its authors released it: the weights w_i begin with a sum of 1 in the mean.
+
+    They are squares of what a deep linear network of fixed width collapses to. Of that network only
+    the 16 numbers count as parameters, as its authors count; the projection has the rest.
+    """
+
+    def __init__(self, inputs: int, hidden: int) -> None:
+        """Build the projection with so many hidden units, and the deep linear network."""
+        super().__init__(inputs, hidden)
+        self.mixture = DeepLinear(MIXTURES)
+
+    def weights(self) -> Tensor:
+        """The w_i >= 0, shape (16,)."""
+        return self.mixture().square()
+
+
+class DeepLinear(nn.Module):
+    """A vector as the product of a row and three matrices, plus an offset that begins at 0.
+
+    More weights than numbers, which changes how these learn and not what they can be. Each factor
+    has entries of variance 1 / columns; so the vector's entries begin with mean 0 and variance
+    1 / outputs, and their squares with the sum 1 in the mean.
+    """
+
+    def __init__(self, outputs: int, width: int = 64) -> None:
+        """Build factors of the given width, 64 in PQE's own code."""
+        super().__init__()
+        shapes = ((width,), (width, width), (width, width), (width, outputs))
+        self.factors = nn.ParameterList(torch.randn(shape) * shape[-1] ** -0.5 for shape in shapes)
+        self.offset = nn.Parameter(torch.zeros(outputs))
+        self.redundant = sum(factor.numel() for factor in self.factors)
+
+    def forward(self) -> Tensor:
+        """The vector, shape (outputs,)."""
+        row, *matrices = self.factors
+        for matrix in matrices:
+            row = row @ matrix
+        return row + self.offset
