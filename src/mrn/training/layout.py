@@ -7,6 +7,7 @@ CONFIG = "config.json"
 METRICS = "metrics.csv"
 EVENTS = "events"
 CHECKPOINTS = "checkpoints"
+TRACKING = "tracking.json"
 LOCK = ".lock"
 
 _POSITION = re.compile(r"\d{6,}-\d{6,}")  # epoch, cycles done in it
