@@ -187,14 +187,16 @@ class Faulty:
     ],
 )
 def test_a_tracker_that_fails_is_warned_of_once(failing, tried, tmp_path, monkeypatch, capsys):
-    faulty, run = Faulty(monkeypatch, failing, "log 600"), tmp_path / "run"
-    with pytest.warns(UserWarning) as warned:
-        tiny_run(run, track="json")
+    faulty, run = Faulty(monkeypatch, failing), tmp_path / "run"
+    with pytest.warns(UserWarning, match="json failed") as warned:
+        tiny_run(run, track="json")  # two epochs
     (warning,) = warned
     assert f"json failed: OSError: no network in {failing}; the run goes on" in str(warning.message)
     assert faulty.tried == tried
     assert [row["epoch"] for row in metrics(run)] == ["1", "2"]
     assert "remark" not in capsys.readouterr().out
+    if failing != "log 400":
+        return
     # When it works again, what it missed comes first.
     faulty.failing = ()
     tiny_run(run, epochs=3, track="json", resume=True)
@@ -209,11 +211,8 @@ def test_an_interrupted_run_did_not_end_well(tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        tiny_run(tmp_path / "run", track="json", callbacks=[interrupt])
-    assert faulty.tried == []  # our callback came first: there was nothing to end
     with pytest.raises(KeyboardInterrupt), tracking.tracking("json", tmp_path / "run") as trackers:
-        tiny_run(tmp_path / "run", resume=True, callbacks=[*trackers, interrupt])
+        tiny_run(tmp_path / "run", callbacks=[*trackers, interrupt])
     assert faulty.tried == ["open", "log 200", "broken off"]
 
 
@@ -254,11 +253,14 @@ def test_a_run_that_cannot_be_tracked_is_resumed(content, message, tmp_path, mon
     ):
         assert not trackers
     assert (tmp_path / "tracking.json").read_text() == content
+    Faulty(monkeypatch)
+    with tracking.tracking("json", tmp_path) as trackers:  # named: there is nothing to warn of
+        assert len(trackers) == 1
 
 
 def test_another_tracker_begins_anew(tmp_path, monkeypatch):
     faulty, run = Faulty(monkeypatch), tmp_path / "run"
-    tiny_run(run, epochs=1, callbacks=[])
+    tiny_run(run, epochs=1)
     (run / "tracking.json").write_text('{"tracker": "wandb", "id": "abc", "epochs": 1}')
     tiny_run(run, track="json", resume=True)
     assert [step for step, _ in faulty.logged] == [200, 400]
@@ -304,9 +306,7 @@ def test_the_command_tracks_and_resumes(tmp_path, monkeypatch, capsys):
         monkeypatch.setattr("sys.argv", ["mrn", *words])
         cli.main()
 
-    command(
-        "train", "FetchReach", *small.split(), "--epochs=1", f"--run-dir={run}", "--track=json"
-    )
+    command("train", "FetchReach", *small.split(), "--epochs=1", f"--run-dir={run}", "--track=json")
     command("resume", run, "--epochs=2")
     assert [step for step, _ in faulty.logged] == [50, 100]
     assert "track" not in (tmp_path / "run" / "config.json").read_text()  # no setting of the run

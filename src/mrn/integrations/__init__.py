@@ -1,1 +1,1 @@
-"""Where a policy goes from here: other runtimes, and what others look at."""
+"""Where a policy and its metrics go from here: other runtimes, and what others look at."""

@@ -59,7 +59,7 @@ def _open_wandb(wandb: Any, kept: Kept, config: Config, folder: Path) -> Opened:
         id=kept.id,
         resume="allow",
         mode=mode,
-        dir=folder,
+        dir=folder.absolute(),
         reinit="create_new",  # a run that the user has open is none of ours
         allow_val_change=True,  # --epochs of a resumed run
         # Its hands off our progress bar; and where nobody answers, the command ends all the same.
@@ -175,25 +175,23 @@ def tracking(name: str | None, folder: Path) -> Iterator[Sequence[Callback]]:
 
 
 def _find(name: str | None, folder: Path) -> Tracker | None:
-    kept = _read(folder / TRACKING)
     if name is not None:
         look_up("tracker", name, TRACKERS)
-        if kept is None or kept.tracker != name:
-            kept = Kept(name)
-        return Tracker(kept, folder)
     try:
-        return None if kept is None else Tracker(kept, folder)
-    except UserError as error:  # it was not asked for now: no reason not to resume
-        _warn(str(error))
-        return None
+        kept = _read(folder / TRACKING)
+        if name is None:
+            return None if kept is None else Tracker(kept, folder)
+    except UserError as error:  # without a name it was not asked for: no reason not to resume
+        if name is None:
+            _warn(str(error))
+            return None
+        kept = None
+    return Tracker(kept if kept is not None and kept.tracker == name else Kept(name), folder)
 
 
 def _read(file: Path) -> Kept | None:
+    """What is kept in a file of unknown origin, if it is there."""
     if not file.exists():
         return None
-    try:
-        kept: Kept = from_dict(Kept, parse_json(read_bounded(file), str(file)), str(file))
-        return kept
-    except UserError as error:
-        _warn(f"{error}. Name the tracker (--track) to begin anew")
-        return None
+    kept: Kept = from_dict(Kept, parse_json(read_bounded(file), str(file)), str(file))
+    return kept
