@@ -3,6 +3,7 @@
 import json
 import sqlite3
 import struct
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,10 +24,12 @@ def records(file: Path):
     from wandb.proto.wandb_internal_pb2 import Record
 
     data, at, parts, block = file.read_bytes(), 7, b"", 2**15
-    assert data[:4] == b":W&B"
+    assert data[:4] in (b":W&B", b"")  # nothing yet
     while at + 7 <= len(data):
         left = block - at % block
         size, kind = struct.unpack_from("<HB", data, at + 4) if left >= 7 else (0, 0)
+        if at + 7 + size > len(data):  # being written
+            return
         if not kind:  # the rest of a block that had no room for more
             at += left
             continue
@@ -37,11 +40,22 @@ def records(file: Path):
             parts = b""
 
 
+def finished(file: Path) -> list:
+    """All messages of a file. W&B's own process writes the last after `finish` has returned."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        found = list(records(file))
+        if any(record.HasField("exit") for record in found):
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"{file} does not end")
+
+
 def read_wandb(run: Path) -> list[Tracked]:
     """The runs that `wandb sync` would make of a run's folder: files of one id are one run."""
     found = {}
     for file in sorted(run.glob("wandb/offline-run-*/*.wandb")):
-        for record in records(file):
+        for record in finished(file):
             if record.HasField("run"):
                 about = record.run
                 config = {item.key: json.loads(item.value_json) for item in about.config.update}
