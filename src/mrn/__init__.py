@@ -8,6 +8,7 @@ from mrn.config import Config
 from mrn.critics import make_critic
 from mrn.device import find_device
 from mrn.errors import RunError, UserError
+from mrn.integrations.tracking import tracking
 from mrn.recipes import USUAL
 from mrn.training.agent import Agent, find_weights
 from mrn.training.evaluate import Evaluation
@@ -36,6 +37,7 @@ def train(
     progress: bool = True,
     resume: bool = False,
     callbacks: Sequence[Callback] = (),
+    track: str | None = None,
     **settings: Any,
 ) -> Agent:
     """Train an agent, by the recipe `fast` unless another is named.
@@ -47,6 +49,7 @@ def train(
         resume: Go on with the run in that folder, if there is one, as if it had never stopped.
         callbacks: Each is called at the end of an epoch with the agent and the epoch's row of
             metrics, a dictionary; training ends where one returns True.
+        track: Show the run in `wandb` or `trackio`, too; a resumed run goes on where it was shown.
         **settings: Any field of `mrn.Config` or of its groups, for example
             `critic="mrn", epochs=10, seed=100, batch_size=512`; `recipe="paper"` is the paper's
             protocol.
@@ -55,15 +58,16 @@ def train(
         The trained agent. Its metrics and weights are in the run folder.
 
     Raises:
-        UserError: A setting is unknown or out of range, the environment does not fit, or the run
-            folder holds something already.
+        UserError: A setting is unknown or out of range, the environment does not fit, the run
+            folder holds something already, or the tracker's package is missing.
         RunError: The run cannot go on (a number that is not finite, a dead environment, a full
             disk); its last checkpoint is whole.
         KeyboardInterrupt: Ctrl-C or SIGTERM; the run has saved and can be resumed.
     """
     config = Config.of(task, **({"recipe": USUAL} | settings))
     folder = Path("runs") / config.folder if run_dir is None else Path(run_dir)
-    return run(config, folder, progress, resume, callbacks)
+    with tracking(track, folder) as trackers:
+        return run(config, folder, progress, resume, [*callbacks, *trackers])
 
 
 def load(run: str | Path, weights: str = "latest", device: str = "auto") -> Agent:

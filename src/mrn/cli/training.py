@@ -56,6 +56,7 @@ def train_command(arguments: Sequence[str]) -> Callable[..., None]:
         run_dir: Path | None = None,
         runs: Path = Path("runs"),
         resume: bool = False,
+        track: str | None = None,
     ) -> None:
         """Train an agent on a task, by a recipe: `fast`, or `paper` for the paper's protocol.
 
@@ -69,10 +70,11 @@ def train_command(arguments: Sequence[str]) -> Callable[..., None]:
             run_dir: The run's folder. By default RUNS/TASK/AGENT-CRITIC+RECIPE/seed-SEED.
             runs: The folder of all runs.
             resume: Go on with the run in that folder, if there is one.
+            track: Show the run in `wandb` or `trackio`, too.
         """
         own = {"schedule": schedule, "learning": learning, "memory": memory}
         chosen = dataclasses.replace(settings_of_run, agent=agent, recipe=recipe, **own)
-        _run(chosen, run_dir or runs / chosen.folder, resume)
+        _run(chosen, run_dir or runs / chosen.folder, resume, track)
 
     if given is not None:  # what has a default need not be given
         alike = find_agent(agent).uses_critic == find_agent(given.agent).uses_critic
@@ -94,6 +96,7 @@ def resume(
     stop_at: float | None = None,
     device: str | None = None,
     threads: int | None = None,
+    track: str | None = None,
 ) -> None:
     """Go on with an interrupted run, as if it had never stopped, or train a finished one longer.
 
@@ -103,6 +106,7 @@ def resume(
         stop_at: End before that, after the first evaluation with at least this success rate.
         device: `cpu`, `cuda`, `cuda:N`, or `auto`; by default as it was started.
         threads: CPU threads; by default as it was started.
+        track: Show the run in `wandb` or `trackio`; by default where it was shown until now.
     """
     from mrn.training.rundir import read_settings
 
@@ -110,16 +114,18 @@ def resume(
     changes: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     if epochs is not None and stop_at is None:
         changes["stop_at"] = None  # who asks for more epochs does not mean to stop before them
-    _run(dataclasses.replace(read_settings(run), **changes), run, True)
+    _run(dataclasses.replace(read_settings(run), **changes), run, True, track)
 
 
-def _run(config: Config, folder: Path, resume: bool) -> None:
+def _run(config: Config, folder: Path, resume: bool, track: str | None) -> None:
+    from mrn.integrations.tracking import tracking
     from mrn.training.loop import run
 
     settle_memory()
     place = shlex.quote(str(folder))
     try:
-        run(config, folder, resume=resume)
+        with tracking(track, folder) as trackers:
+            run(config, folder, resume=resume, callbacks=trackers)
     except RunError as error:
         if not error.resumable:
             raise

@@ -1,1 +1,1 @@
-"""Where policies and critics go from here: other runtimes, other libraries."""
+"""Where policies, critics and metrics go from here: other runtimes, other libraries."""

@@ -14,6 +14,12 @@ def tag(column: str) -> str:
     return f"{'evaluation' if evaluated else 'speed'}/{column}"
 
 
+def scalars(row: Row) -> dict[str, float]:
+    """What is shown of an epoch, by where; its number of environment steps is the axis."""
+    shown = (name for name in row if name not in ("epoch", "env_steps"))
+    return {tag(name): row[name] for name in shown if row[name] is not None}
+
+
 class Events:
     """Event files, in a folder of a run."""
 
@@ -33,9 +39,8 @@ class Events:
 
     def log(self, row: Row) -> None:
         """Add an epoch's metrics."""
-        for name, value in row.items():
-            if value is not None and name not in ("epoch", "env_steps"):
-                self.writer.add_scalar(tag(name), value, row["env_steps"])
+        for name, value in scalars(row).items():
+            self.writer.add_scalar(name, value, row["env_steps"])
         self.writer.flush()
 
     def close(self) -> None:

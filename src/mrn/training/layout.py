@@ -7,6 +7,7 @@ CONFIG = "config.json"
 METRICS = "metrics.csv"
 EVENTS = "events"
 CHECKPOINTS = "checkpoints"
+TRACKING = "tracking.json"
 LOCK = ".lock"
 VIDEO = "video.mp4"
 
