@@ -143,7 +143,7 @@ def evaluate(
     Args:
         run: A run folder, or a weights file.
         episodes: Episodes to play.
-        engine: `envpool`, `gymnasium`, or `auto` (EnvPool for the paper's tasks).
+        engine: `envpool`, `gymnasium`, or `auto` (EnvPool where it has the task).
         weights: `latest`, or `best` (the epoch with the highest success rate).
         seed: Seed of the environments.
         device: `cpu`, `cuda`, `cuda:N`, or `auto`.

@@ -39,6 +39,13 @@ def make_env(env_id: str, kwargs: Mapping[str, Any] | None = None) -> gym.Env[An
             theirs = _ids_of(module) | (set(gym.registry) - before)
             raise unknown("environment", env_id, sorted(f"{module}:{i}" for i in theirs)) from None
         raise unknown("task", env_id, [*TASKS, *_similar_ids(name)]) from None
+    except gym.error.DependencyNotInstalled as error:
+        if "mujoco_py" in str(error) and (newest := _newest(name)):
+            raise UserError(
+                f"cannot make environment {env_id!r}: its simulator, mujoco-py, is no more; "
+                f"{newest} is its successor, and what EnvPool has under the name of {name}"
+            ) from None
+        raise UserError(f"cannot make environment {env_id!r}: {error}") from error
     except gym.error.Error as error:
         raise UserError(f"cannot make environment {env_id!r}: {error}") from error
     except Exception as error:  # whatever its constructor raises
@@ -156,3 +163,15 @@ def _ids_of(module: str) -> set[str]:
 def _similar_ids(name: str) -> list[str]:
     """Registered ids that begin like the name, for the error's list of what there is."""
     return sorted(env_id for env_id in gym.registry if env_id.lower().startswith(name.lower()[:5]))
+
+
+def _newest(env_id: str) -> str | None:
+    """The id with the highest version of an environment, if it is not this one."""
+    spec = gym.registry[env_id]
+    later = [
+        (other.version, other.id)
+        for other in gym.registry.values()
+        if (other.namespace, other.name) == (spec.namespace, spec.name)
+    ]
+    newest = max((version or 0, name) for version, name in later)[1]
+    return newest if newest != env_id else None

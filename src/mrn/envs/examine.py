@@ -10,6 +10,7 @@ from gymnasium import spaces
 
 from mrn.envs.checks import KEYS, UnfitError, action_space, failing, goal_space, horizon
 from mrn.envs.custom import EnvReward, make_env
+from mrn.envs.engines import engines_of
 from mrn.envs.tasks import native_task
 from mrn.envs.vector import success_of
 
@@ -42,7 +43,7 @@ def examine(
     """Look at all that training needs of an environment; none is "no" if it can be trained on.
 
     Args:
-        name: One of the paper's tasks, or the Gymnasium id of an environment.
+        name: A task that `mrn tasks` lists, or the Gymnasium id of an environment.
         reward_shift: Added to its rewards.
         kwargs: What its constructor is given.
 
@@ -50,12 +51,15 @@ def examine(
         UserError: There is no such environment, or it cannot be made.
     """
     native = native_task(name, reward_shift, kwargs)
-    env = make_env(native.shape.env_id if native else name, kwargs)
+    env_id, shift = name, reward_shift
+    if native:
+        env_id, shift = native.shape.env_id, native.shape.reward_shift
+    env = make_env(env_id, kwargs)
     where = f"environment {name!r}"
-    engines = "envpool (by default) and gymnasium" if native else "gymnasium"
+    engines = " (by default) and ".join(engines_of(env_id, kwargs))
     try:
         return [
-            *_required(env, where, reward_shift, native is not None),
+            *_required(env, where, shift, native is not None),
             *_played(env, where),
             Finding("engine", "yes", engines),
         ]
