@@ -62,6 +62,21 @@ class Wanders(Walk):
         return super().step(action + WIND.normal(size=2))
 
 
+class Remembers(Walk):
+    """Begins each episode with the last one's wind; what was before does not matter."""
+
+    wind = 0.0
+
+    def reset(self, *, seed=None, options=None):
+        self.wind, self.next_wind = self.next_wind, float(seed or 0)
+        return super().reset(seed=seed, options=options)
+
+    next_wind = 0.0
+
+    def step(self, action):
+        return super().step(action + self.wind)
+
+
 class Misshapen(Walk):
     def _observe(self):
         return super()._observe() | {"observation": np.zeros(3)}

@@ -49,7 +49,7 @@ def check(
     """Say whether an environment can be trained on, and what would have to be mended.
 
     Args:
-        env: A Gymnasium id, `package.module:Id-v0` imports the module first; or a task of `mrn tasks`.
+        env: A Gymnasium id, `package.module:Id-v0` imports the module first; or a listed task.
         reward_shift: Added to its rewards, which must then lie in [-1, 0].
         env_kwargs: What its constructor is given, for example '{"size": 3}'.
     """

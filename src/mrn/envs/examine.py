@@ -112,7 +112,7 @@ def _looked_at(what: str, look: Callable[[], str]) -> Finding:
 
 
 def _played(env: gym.Env[Any, Any], where: str) -> Iterator[Finding]:
-    """What an episode shows, played twice after the same seed."""
+    """What an episode shows, played again after the same seed."""
     what = "same seed, same episode"
     try:
         goal_space(env, where)
@@ -125,18 +125,30 @@ def _played(env: gym.Env[Any, Any], where: str) -> Iterator[Finding]:
     except UnfitError as unfit:
         yield Finding(what, "no", unfit.problem, unfit.remedy)
         return
-    step = _first_difference(first, second)
-    if step is None:
-        yield Finding(what, "yes", f"{len(first) - 1} steps with random actions, digit for digit")
-    else:
-        found = f"another one from step {step} on: no run could be repeated, or resumed as it was"
-        remedy = "call super().reset(seed=seed), and draw all random numbers from self.np_random"
-        yield Finding(what, "but", found, remedy)
+    yield _repeated(env, where, what, first, second)
     if first[-1].success is None:
         remedy = 'put "is_success" into info, if success is something else'
         yield Finding("success", "yes", "not told in info: a reward of 0 counts", remedy)
     else:
         yield Finding("success", "yes", "told in info")
+
+
+def _repeated(
+    env: gym.Env[Any, Any], where: str, what: str, first: list[_Moment], second: list[_Moment]
+) -> Finding:
+    """Whether a seed decides an episode: at once, and after episodes of other seeds."""
+    step = _first_difference(first, second)
+    if step is not None:
+        found = f"another one from step {step} on: no run could be repeated, or resumed as it was"
+        remedy = "call super().reset(seed=seed), and draw all random numbers from self.np_random"
+        return Finding(what, "but", found, remedy)
+    _play(env, where, seed=1)
+    step = _first_difference(first, _play(env, where))
+    if step is not None:
+        found = f"after other episodes another one from step {step} on: no run could be resumed "
+        remedy = "let reset undo all that the simulation remembers, or make it anew"
+        return Finding(what, "but", found + "as it was", remedy)
+    return Finding(what, "yes", f"{len(first) - 1} steps with random actions, digit for digit")
 
 
 def _first_difference(first: list[_Moment], second: list[_Moment]) -> int | None:
@@ -147,15 +159,15 @@ def _first_difference(first: list[_Moment], second: list[_Moment]) -> int | None
     return None if len(first) == len(second) else min(len(first), len(second))
 
 
-def _play(env: gym.Env[Any, Any], where: str) -> list[_Moment]:
+def _play(env: gym.Env[Any, Any], where: str, seed: int = 0) -> list[_Moment]:
     """An episode after a seed, or its beginning, with random actions.
 
     Raises:
         UnfitError: The environment fails, or shows what its spaces do not have.
     """
-    space, random = action_space(env, where), np.random.default_rng(0)
+    space, random = action_space(env, where), np.random.default_rng(seed)
     with failing(where, "reset"):
-        shown, _ = env.reset(seed=0)
+        shown, _ = env.reset(seed=seed)
     played = [_Moment(_flat(env, shown, where), 0.0, None)]
     for _ in range(LONGEST):
         action = random.uniform(space.low, space.high).astype(space.dtype)
