@@ -63,15 +63,13 @@ class Wanders(Walk):
 
 
 class Remembers(Walk):
-    """Begins each episode with the last one's wind; what was before does not matter."""
+    """Has the wind of the episode before, which that one's seed decided."""
 
-    wind = 0.0
+    wind = next_wind = 0.0
 
     def reset(self, *, seed=None, options=None):
         self.wind, self.next_wind = self.next_wind, float(seed or 0)
         return super().reset(seed=seed, options=options)
-
-    next_wind = 0.0
 
     def step(self, action):
         return super().step(action + self.wind)

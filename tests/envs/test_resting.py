@@ -25,7 +25,7 @@ def test_at_rest_the_last_answer_is_given_again_until_a_seed(monkeypatch):
     played = inner.step
     monkeypatch.setattr(inner, "step", lambda action: steps.append(action) or played(action))
     first, _ = env.reset(seed=0)
-    inner.goal = inner.position + [1.0, 0.0]
+    inner.goal = inner.position + np.array([1.0, 0.0])
     observation, reward, terminated, truncated, _ = env.step(np.array([1.0, 0.0]))
     assert (reward, terminated, truncated) == (0, True, False)
     assert len(steps) == 1
@@ -49,7 +49,7 @@ def test_a_reset_without_a_seed_is_one_while_an_episode_lasts():
 
 
 @pytest.mark.parametrize("workers", [False, True])
-def test_only_steps_of_episodes_are_simulated(workers, monkeypatch):
+def test_only_steps_of_episodes_are_simulated(workers):
     """After the end of its own episode an environment shows the same place until the next."""
     task = find_task(NAME)
     into = Episodes.allocate(task.shape, 4)

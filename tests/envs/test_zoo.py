@@ -23,7 +23,7 @@ ZOO = {
     "AntMaze_UMaze-v5": {"reward_shift": -1.0},
 }
 # Two cycles, so that the simulation of a run that goes on has less behind it than a whole run's.
-SMALL = {"cycles": 2, "episodes": 2, "updates": 2, "eval_episodes": 2, "env_kwargs": SHORT}
+SMALL = {"cycles": 2, "episodes": 1, "updates": 2, "eval_episodes": 1, "env_kwargs": SHORT}
 
 
 @pytest.fixture(autouse=True)
