@@ -202,8 +202,9 @@ def test_names_shifts_and_arguments_of_further_tasks():
         find_task("PointMaze_UMaze", -0.5)
     with pytest.raises(UserError, match="reward_shift is for environments of your own"):
         find_task("HandReach", -1.0)
-    # A constructor's arguments are for Python, where the environment is the user's own.
-    ending = find_task("PointMaze_UMaze-v3", -1.0, {"continuing_task": False})
+    # A constructor's arguments are for Python; the version and the shift are still known.
+    ending = find_task("PointMaze_UMaze", env_kwargs={"continuing_task": False})
+    assert (ending.shape.env_id, ending.shape.reward_shift) == ("PointMaze_UMaze-v3", -1)
     assert engines_of(ending.shape.env_id, ending.shape.env_kwargs) == ("gymnasium",)
     with pytest.raises(UserError, match=r"'envpool' does not have 'PointMaze_UMaze-v3' with env_k"):
         make_envs(ending.shape, 1, "envpool")

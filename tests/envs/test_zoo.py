@@ -19,7 +19,7 @@ ZOO = {
     "panda_gym:PandaReach-v3": {},
     "steady:SteadyPush-v0": {},  # PandaPush, made anew for each episode, as the page shows it
     "highway_env:parking-v0": {},
-    "PointMaze_UMaze-v3": {"reward_shift": -1.0},
+    "PointMaze_UMaze-v3": {},
     "AntMaze_UMaze-v5": {"reward_shift": -1.0},
 }
 # Two cycles, so that the simulation of a run that goes on has less behind it than a whole run's.

@@ -12,7 +12,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from mrn.envs.checks import UnfitError, action_space, failing, goal_space, horizon, reward_method
-from mrn.envs.tasks import TASKS, Task, TaskShape
+from mrn.envs.tasks import ON_ENVPOOL, TASKS, Task, TaskShape
 from mrn.errors import UserError, unknown
 from mrn.own import describe, import_own
 
@@ -40,7 +40,7 @@ def make_env(env_id: str, kwargs: Mapping[str, Any] | None = None) -> gym.Env[An
             raise unknown("environment", env_id, sorted(f"{module}:{i}" for i in theirs)) from None
         raise unknown("task", env_id, [*TASKS, *_similar_ids(name)]) from None
     except gym.error.DependencyNotInstalled as error:
-        if "mujoco_py" in str(error) and (newest := _newest(name)):
+        if "mujoco_py" in str(error) and (newest := _newest(name)) in ON_ENVPOOL:
             raise UserError(
                 f"cannot make environment {env_id!r}: its simulator, mujoco-py, is no more; "
                 f"{newest} is its successor, and what EnvPool has under the name of {name}"
@@ -166,13 +166,8 @@ def _similar_ids(name: str) -> list[str]:
     return sorted(env_id for env_id in gym.registry if env_id.lower().startswith(name.lower()[:5]))
 
 
-def _newest(env_id: str) -> str | None:
-    """The id with the highest version of an environment, if it is not this one."""
-    spec = gym.registry[env_id]
-    later = [
-        (other.version, other.id)
-        for other in gym.registry.values()
-        if (other.namespace, other.name) == (spec.namespace, spec.name)
-    ]
-    newest = max((version or 0, name) for version, name in later)[1]
-    return newest if newest != env_id else None
+def _newest(env_id: str) -> str:
+    """The id of an environment with its highest version."""
+    name = gym.registry[env_id].name
+    versions = [spec for spec in gym.registry.values() if spec.name == name]
+    return max(versions, key=lambda spec: spec.version or 0).id

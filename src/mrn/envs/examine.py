@@ -11,7 +11,7 @@ from gymnasium import spaces
 from mrn.envs.checks import KEYS, UnfitError, action_space, failing, goal_space, horizon
 from mrn.envs.custom import EnvReward, make_env
 from mrn.envs.engines import engines_of
-from mrn.envs.tasks import native_task
+from mrn.envs.tasks import native_task, own_terms
 from mrn.envs.vector import success_of
 
 LONGEST = 100
@@ -51,9 +51,7 @@ def examine(
         UserError: There is no such environment, or it cannot be made.
     """
     native = native_task(name, reward_shift, kwargs)
-    env_id, shift = name, reward_shift
-    if native:
-        env_id, shift = native.shape.env_id, native.shape.reward_shift
+    env_id, shift = own_terms(name, reward_shift)
     env = make_env(env_id, kwargs)
     where = f"environment {name!r}"
     engines = " (by default) and ".join(engines_of(env_id, kwargs))

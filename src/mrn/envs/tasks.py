@@ -170,6 +170,7 @@ ON_ENVPOOL = frozenset(
     [*(task.shape.env_id for task in (*TASKS.values(), *FURTHER.values())), *DENSE]
 )
 """Ids that EnvPool simulates as Gymnasium-Robotics does: a test copies states and compares.
+FetchSlide is the exception: it goes on alike, but begins elsewhere.
 
 It has older versions' ids as well, but simulates the newest under them: those are not offered.
 """
@@ -189,7 +190,23 @@ def find_task(
         return task
     from mrn.envs.custom import task_of  # Gymnasium is only needed for a user's own environment
 
-    return task_of(name, reward_shift, env_kwargs)
+    return task_of(*own_terms(name, reward_shift), env_kwargs)
+
+
+def _known(name: str) -> Task | None:
+    """The task of that name or Gymnasium id that is listed here."""
+    for task in (*TASKS.values(), *FURTHER.values()):
+        if name in (task.shape.name, task.shape.env_id):
+            return task
+    return None
+
+
+def own_terms(name: str, reward_shift: float = 0.0) -> tuple[str, float]:
+    """The Gymnasium id of an environment, and the shift of its reward where none is given."""
+    task = _known(name)
+    if task is None:
+        return name, reward_shift
+    return task.shape.env_id, reward_shift or task.shape.reward_shift
 
 
 def native_task(
@@ -202,14 +219,10 @@ def native_task(
     Raises:
         UserError: It is one, and something is asked of it that is for others.
     """
-    for task in (*TASKS.values(), *FURTHER.values()):
-        shape = task.shape
-        if name not in (shape.name, shape.env_id):
-            continue
-        if env_kwargs and shape.name in FURTHER:
-            return None
-        if env_kwargs or reward_shift not in (0, shape.reward_shift):
-            what = "env_kwargs" if env_kwargs else "reward_shift"
-            raise UserError(f"{what} is for environments of your own, not for {name}")
-        return task
-    return None
+    task = _known(name)
+    if task is None or (env_kwargs and task.shape.name in FURTHER):
+        return None
+    if env_kwargs or reward_shift not in (0, task.shape.reward_shift):
+        what = "env_kwargs" if env_kwargs else "reward_shift"
+        raise UserError(f"{what} is for environments of your own, not for {name}")
+    return task
