@@ -105,6 +105,7 @@ def far_apart(env_id: str, steps: int = 20) -> tuple[float, list[np.ndarray]]:
         ("FetchPush-v4", 2e-4),  # EnvPool's robot stands at 0.4049 instead of 0.405
         ("HandReach-v3", 1e-9),
         ("HandManipulateBlock-v1", 1e-9),
+        ("HandManipulateEgg-v1", 1e-3),
         ("HandManipulatePen_BooleanTouchSensors-v1", 1e-9),
         ("HandManipulateBlockRotateZ_ContinuousTouchSensors-v1", 1e-9),
         ("PointMaze_Large_Diverse_GR-v3", 1e-9),

@@ -57,7 +57,7 @@ def test_it_trains_goes_on_bit_for_bit_and_is_evaluated(task, tmp_path):
 
 
 def test_a_simulation_that_remembers_is_found_out_and_trained_on_all_the_same(tmp_path):
-    """PyBullet keeps contacts through panda-gym's reset: a resumed run is as good, not the same."""
+    """Something outlives the reset of PandaPush: a run can be resumed, but not bit for bit."""
     pytest.importorskip("panda_gym")
     task = "panda_gym:PandaPush-v3"
     found = {each.what: each for each in examine(task)}["same seed, same episode"]

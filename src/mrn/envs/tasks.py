@@ -170,7 +170,7 @@ ON_ENVPOOL = frozenset(
     [*(task.shape.env_id for task in (*TASKS.values(), *FURTHER.values())), *DENSE]
 )
 """Ids that EnvPool simulates as Gymnasium-Robotics does: a test copies states and compares.
-FetchSlide is the exception: it goes on alike, but begins elsewhere.
+FetchSlide is the exception: on EnvPool it begins elsewhere.
 
 It has older versions' ids as well, but simulates the newest under them: those are not offered.
 """
