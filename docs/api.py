@@ -36,6 +36,7 @@ VALUES = {
     "AGENTS": "The learners by name: `mrn agents` lists them. Add your own here.",
     "CriticFactory": "`Callable[[], Critic]`: a new critic of the run's architecture.",
     "TASKS": "The paper's tasks by name: `mrn tasks` lists them.",
+    "FURTHER": "Further tasks that EnvPool simulates, by their ids without the version.",
 }
 """What is neither a class nor a function has no docstring to take a sentence from."""
 

@@ -42,7 +42,10 @@ def test_train_then_evaluate(tmp_path):
 def test_tasks_critics_and_agents_are_listed():
     tasks = command("tasks").stdout
     assert re.search(r"FetchPick .*FetchPickAndPlace-v4 .*25 .*3 .*4 .*50 .*50", tasks)
-    assert len(re.findall(r"-v\d", tasks)) == 12
+    papers, further = tasks.split("Further tasks")
+    assert len(re.findall(r"-v\d .*envpool", papers)) == 12
+    assert len(re.findall(r"-v\d .*envpool", further)) == 30
+    assert re.search(r"PointMaze_UMaze-v3 .*4 .*2 .*2 .*300 .*envpool", further)
     critics = command("critics").stdout
     assert re.search(r"mrn-squared .*no .*140,656", critics)
     assert re.search(r"iqe .*union_j \[u_kj, max\(u_kj, v_kj\)\].*yes", critics)

@@ -64,7 +64,7 @@ class Config(Checked):
     """Everything that decides a run's result, and where it runs."""
 
     task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]
-    """One of the paper's tasks (`mrn tasks`), or the Gymnasium id of a goal environment;
+    """One that `mrn tasks` lists, or the Gymnasium id of a goal environment;
     `package.module:Id-v0` imports the module first."""
     critic: str = AUTO
     """Architecture of the critic (`mrn critics`), or `package.module:name` of your own; `auto` is
@@ -84,7 +84,7 @@ class Config(Checked):
     stop_at: Share | None = None
     """End before that, after the first evaluation with at least this success rate, such as 0.95."""
     engine: str = "auto"
-    """Simulation engine: `envpool`, `gymnasium`, or `auto` (EnvPool for the paper's tasks)."""
+    """Simulation engine: `envpool`, `gymnasium`, or `auto` (EnvPool where it has the task)."""
     workers: bool = False
     """Run Gymnasium environments in processes of their own, one each."""
     worker_timeout: Annotated[float, Limits(least=1e-3, most=1e6)] = 60.0

@@ -62,6 +62,19 @@ class Wanders(Walk):
         return super().step(action + WIND.normal(size=2))
 
 
+class Remembers(Walk):
+    """Has the wind of the episode before, which that one's seed decided."""
+
+    wind = next_wind = 0.0
+
+    def reset(self, *, seed=None, options=None):
+        self.wind, self.next_wind = self.next_wind, float(seed or 0)
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action):
+        return super().step(action + self.wind)
+
+
 class Misshapen(Walk):
     def _observe(self):
         return super()._observe() | {"observation": np.zeros(3)}

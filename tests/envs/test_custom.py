@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from mrn.envs import TASKS, find_task, make_envs
+from mrn.envs.custom import task_of
 from mrn.errors import UserError
 from mrn.replay import Episodes
 from mrn.training.rollout import play
@@ -38,7 +39,7 @@ def test_a_reward_for_single_rows_is_called_row_by_row():
 
 def test_the_library_pen_is_called_row_by_row():
     """Its batched reward is wrong, which the check at the start finds out."""
-    task = find_task("HandManipulatePenRotate_BooleanTouchSensors-v1")
+    task = task_of("HandManipulatePenRotate_BooleanTouchSensors-v1")
     assert task.shape.state_dim == 153
     assert task.reward.batched is False
 

@@ -5,7 +5,8 @@ import pytest
 
 from mrn.envs import TASKS, make_envs
 from mrn.envs.custom import make_env
-from mrn.envs.vector import EnvPoolEnv, GymnasiumEnv
+from mrn.envs.on_envpool import EnvPoolEnv
+from mrn.envs.on_gymnasium import GymnasiumEnv
 from mrn.errors import UserError
 
 

@@ -48,6 +48,7 @@ def test_a_good_environment_fits_in_all():
         ("FailsAtReward", "reward, by row", "no", "ValueError: no reward", "line that is named"),
         ("OneRowReward", "reward, by batch", "but", "row by row, which is slow", "axis=-1"),
         ("Wanders", "same seed, same episode", "but", "from step 1 on", "self.np_random"),
+        ("Remembers", "same seed, same episode", "but", "after other episodes", "make it anew"),
         ("Raises", "same seed, same episode", "no", "ZeroDivisionError", "line that is named"),
         ("GoesNaN", "same seed, same episode", "no", "'achieved_goal' is not finite", "mend"),
         ("Misshapen", "same seed, same episode", "no", "shape (3,), its space says (2,)", "mend"),

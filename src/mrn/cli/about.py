@@ -19,15 +19,26 @@ from mrn.tables import console, show
 
 
 def tasks() -> None:
-    """List the paper's tasks."""
-    from mrn.envs import TASKS
+    """List the paper's tasks and further ones, with the engine that simulates them by default."""
+    from mrn.envs import FURTHER, TASKS, Task, engines_of
+    from mrn.envs.tasks import DENSE
 
-    table = Table("task", "environment", "state", "goal", "action", "steps", "epochs")
-    for task in TASKS.values():
+    columns = ("environment", "state", "goal", "action", "steps", "epochs", "engine")
+
+    def row(task: Task) -> list[str]:
         shape = task.shape
         sizes = (shape.state_dim, shape.goal_dim, shape.action_dim, shape.horizon, task.epochs)
-        table.add_row(shape.name, shape.env_id, *map(str, sizes))
-    console().print(table)
+        return [shape.env_id, *map(str, sizes), engines_of(shape.env_id)[0]]
+
+    papers = Table("task", *columns, title="The paper's tasks")
+    for name, task in TASKS.items():
+        papers.add_row(name, *row(task))
+    further = Table(*columns, title="Further tasks, by their ids")
+    for task in FURTHER.values():
+        further.add_row(*row(task))
+    console().print(papers, further)
+    print(f"With dense rewards, on EnvPool too: {', '.join(DENSE)}.")
+    print("Any other Gymnasium goal environment is a task by its id: `mrn check ENV`.")
 
 
 def check(
@@ -38,7 +49,7 @@ def check(
     """Say whether an environment can be trained on, and what would have to be mended.
 
     Args:
-        env: A Gymnasium id, `package.module:Id-v0` imports the module first; or a paper's task.
+        env: A Gymnasium id, `package.module:Id-v0` imports the module first; or a listed task.
         reward_shift: Added to its rewards, which must then lie in [-1, 0].
         env_kwargs: What its constructor is given, for example '{"size": 3}'.
     """

@@ -149,7 +149,7 @@ def evaluate(
     Args:
         run: A run folder, a weights file, or `zoo:NAME` (`mrn zoo`).
         episodes: Episodes to play.
-        engine: `envpool`, `gymnasium`, or `auto` (EnvPool for the paper's tasks).
+        engine: `envpool`, `gymnasium`, or `auto` (EnvPool where it has the task).
         weights: `latest`, or `best` (the epoch with the highest success rate).
         seed: Seed of the environments.
         device: `cpu`, `cuda`, `cuda:N`, or `auto`.

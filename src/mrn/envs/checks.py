@@ -89,7 +89,8 @@ def horizon(env: gym.Env[Any, Any], where: str) -> int:
     """
     steps = env.spec.max_episode_steps if env.spec else None
     if steps is None:
-        raise UnfitError(where, "it has no limit of steps", "register it with max_episode_steps")
+        remedy = "register it with max_episode_steps, or give that as one of its env_kwargs"
+        raise UnfitError(where, "it has no limit of steps", remedy)
     return steps
 
 

@@ -12,7 +12,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from mrn.envs.checks import UnfitError, action_space, failing, goal_space, horizon, reward_method
-from mrn.envs.tasks import TASKS, Task, TaskShape
+from mrn.envs.tasks import ON_ENVPOOL, TASKS, Task, TaskShape
 from mrn.errors import UserError, unknown
 from mrn.own import describe, import_own
 
@@ -39,6 +39,13 @@ def make_env(env_id: str, kwargs: Mapping[str, Any] | None = None) -> gym.Env[An
             theirs = _ids_of(module) | (set(gym.registry) - before)
             raise unknown("environment", env_id, sorted(f"{module}:{i}" for i in theirs)) from None
         raise unknown("task", env_id, [*TASKS, *_similar_ids(name)]) from None
+    except gym.error.DependencyNotInstalled as error:
+        if "mujoco_py" in str(error) and (newest := _newest(name)) in ON_ENVPOOL:
+            raise UserError(
+                f"cannot make environment {env_id!r}: its simulator, mujoco-py, is no more; "
+                f"{newest} is its successor, and what EnvPool has under the name of {name}"
+            ) from None
+        raise UserError(f"cannot make environment {env_id!r}: {error}") from error
     except gym.error.Error as error:
         raise UserError(f"cannot make environment {env_id!r}: {error}") from error
     except Exception as error:  # whatever its constructor raises
@@ -100,7 +107,8 @@ class EnvReward:
         rows = self._by_row(achieved, desired)
         try:
             batched = np.asarray(self.compute(achieved, desired, {}))
-            self.batched = batched.shape == rows.shape and np.array_equal(batched, rows)
+            # A dense reward may be rounded otherwise; a wrong one is off by far more.
+            self.batched = batched.shape == rows.shape and np.allclose(batched, rows, atol=1e-6)
         except Exception:  # whatever a user's reward raises on a batch it was not written for
             self.batched = False
         self._shifted(rows)
@@ -156,3 +164,10 @@ def _ids_of(module: str) -> set[str]:
 def _similar_ids(name: str) -> list[str]:
     """Registered ids that begin like the name, for the error's list of what there is."""
     return sorted(env_id for env_id in gym.registry if env_id.lower().startswith(name.lower()[:5]))
+
+
+def _newest(env_id: str) -> str:
+    """The id of an environment with its highest version."""
+    name = gym.registry[env_id].name
+    versions = [spec for spec in gym.registry.values() if spec.name == name]
+    return max(versions, key=lambda spec: spec.version or 0).id

@@ -10,7 +10,8 @@ from gymnasium import spaces
 
 from mrn.envs.checks import KEYS, UnfitError, action_space, failing, goal_space, horizon
 from mrn.envs.custom import EnvReward, make_env
-from mrn.envs.tasks import native_task
+from mrn.envs.engines import engines_of
+from mrn.envs.tasks import native_task, own_terms
 from mrn.envs.vector import success_of
 
 LONGEST = 100
@@ -42,7 +43,7 @@ def examine(
     """Look at all that training needs of an environment; none is "no" if it can be trained on.
 
     Args:
-        name: One of the paper's tasks, or the Gymnasium id of an environment.
+        name: A task that `mrn tasks` lists, or the Gymnasium id of an environment.
         reward_shift: Added to its rewards.
         kwargs: What its constructor is given.
 
@@ -50,12 +51,13 @@ def examine(
         UserError: There is no such environment, or it cannot be made.
     """
     native = native_task(name, reward_shift, kwargs)
-    env = make_env(native.shape.env_id if native else name, kwargs)
+    env_id, shift = own_terms(name, reward_shift)
+    env = make_env(env_id, kwargs)
     where = f"environment {name!r}"
-    engines = "envpool (by default) and gymnasium" if native else "gymnasium"
+    engines = " (by default) and ".join(engines_of(env_id, kwargs))
     try:
         return [
-            *_required(env, where, reward_shift, native is not None),
+            *_required(env, where, shift, native is not None),
             *_played(env, where),
             Finding("engine", "yes", engines),
         ]
@@ -108,7 +110,7 @@ def _looked_at(what: str, look: Callable[[], str]) -> Finding:
 
 
 def _played(env: gym.Env[Any, Any], where: str) -> Iterator[Finding]:
-    """What an episode shows, played twice after the same seed."""
+    """What an episode shows, played again after the same seed."""
     what = "same seed, same episode"
     try:
         goal_space(env.observation_space, where)
@@ -117,22 +119,35 @@ def _played(env: gym.Env[Any, Any], where: str) -> Iterator[Finding]:
         yield Finding(what, "-", "observations and actions come first")
         return
     try:
-        first, second = _play(env, where), _play(env, where)
+        # The first of three is left out, so that both others come after the same episode.
+        _, first, second = (_play(env, where) for _ in range(3))
+        yield _repeated(env, where, what, first, second)
     except UnfitError as unfit:
         yield Finding(what, "no", unfit.problem, unfit.remedy)
         return
-    step = _first_difference(first, second)
-    if step is None:
-        yield Finding(what, "yes", f"{len(first) - 1} steps with random actions, digit for digit")
-    else:
-        found = f"another one from step {step} on: no run could be repeated, or resumed as it was"
-        remedy = "call super().reset(seed=seed), and draw all random numbers from self.np_random"
-        yield Finding(what, "but", found, remedy)
     if first[-1].success is None:
         remedy = 'put "is_success" into info, if success is something else'
         yield Finding("success", "yes", "not told in info: a reward of 0 counts", remedy)
     else:
         yield Finding("success", "yes", "told in info")
+
+
+def _repeated(
+    env: gym.Env[Any, Any], where: str, what: str, first: list[_Moment], second: list[_Moment]
+) -> Finding:
+    """Whether a seed decides an episode: at once, and after episodes of other seeds."""
+    step = _first_difference(first, second)
+    if step is not None:
+        found = f"another one from step {step} on: no run could be repeated, or resumed as it was"
+        remedy = "call super().reset(seed=seed), and draw all random numbers from self.np_random"
+        return Finding(what, "but", found, remedy)
+    _play(env, where, seed=1)
+    step = _first_difference(first, _play(env, where))
+    if step is not None:
+        found = f"after other episodes another one from step {step} on: no run could be resumed "
+        remedy = "let reset undo all that the simulation remembers, or make it anew"
+        return Finding(what, "but", found + "as it was", remedy)
+    return Finding(what, "yes", f"{len(first) - 1} steps with random actions, digit for digit")
 
 
 def _first_difference(first: list[_Moment], second: list[_Moment]) -> int | None:
@@ -143,15 +158,15 @@ def _first_difference(first: list[_Moment], second: list[_Moment]) -> int | None
     return None if len(first) == len(second) else min(len(first), len(second))
 
 
-def _play(env: gym.Env[Any, Any], where: str) -> list[_Moment]:
+def _play(env: gym.Env[Any, Any], where: str, seed: int = 0) -> list[_Moment]:
     """An episode after a seed, or its beginning, with random actions.
 
     Raises:
         UnfitError: The environment fails, or shows what its spaces do not have.
     """
-    space, random = action_space(env, where), np.random.default_rng(0)
+    space, random = action_space(env, where), np.random.default_rng(seed)
     with failing(where, "reset"):
-        shown, _ = env.reset(seed=0)
+        shown, _ = env.reset(seed=seed)
     played = [_Moment(_flat(env, shown, where), 0.0, None)]
     for _ in range(LONGEST):
         action = random.uniform(space.low, space.high).astype(space.dtype)

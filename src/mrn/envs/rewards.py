@@ -1,4 +1,4 @@
-"""The sparse rewards of the paper's tasks, batched, on the device: 0 at the goal, -1 elsewhere.
+"""The sparse rewards of the listed tasks, batched, on the device: 0 at the goal, -1 elsewhere.
 
 They equal `env.unwrapped.compute_reward` of Gymnasium-Robotics row by row. Two of its facts are
 kept on purpose, for comparability: Fetch counts a distance equal to the threshold as reached, the
@@ -19,12 +19,15 @@ Reward = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class FetchReward:
-    """0 where the position is within the threshold of the goal, -1 elsewhere."""
+    """0 where the position is within the threshold of the goal, -1 elsewhere.
+
+    HandReach, whose position is that of five fingertips, and the mazes have it, too.
+    """
 
     threshold: float = 0.05
 
     def __call__(self, achieved: Tensor, desired: Tensor) -> Tensor:
-        """Rewards of positions of shape (B, 3)."""
+        """Rewards of positions of shape (B, goal)."""
         distance = torch.linalg.vector_norm(achieved - desired, dim=-1)
         return -(distance > self.threshold).to(achieved.dtype)
 

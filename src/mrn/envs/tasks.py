@@ -1,7 +1,7 @@
-"""The paper's 12 tasks, and how any other Gymnasium goal environment becomes a task."""
+"""The paper's 12 tasks, further ones that EnvPool has, and how any other becomes one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -55,15 +55,26 @@ class Task:
     epochs: int = DEFAULT_EPOCHS
 
 
+def _task(
+    name: str,
+    env_id: str,
+    sizes: tuple[int, int, int],
+    horizon: int,
+    reward: Reward,
+    epochs: int = DEFAULT_EPOCHS,
+) -> Task:
+    """A task from its sizes: state, goal and action."""
+    state, goal, action = sizes
+    low, high = (-1.0,) * action, (1.0,) * action
+    return Task(TaskShape(name, env_id, state, goal, low, high, horizon), reward, epochs)
+
+
 def _fetch(name: str, env_id: str, state_dim: int = 25, epochs: int = 50) -> Task:
-    low, high = (-1.0,) * 4, (1.0,) * 4
-    return Task(TaskShape(name, env_id, state_dim, 3, low, high, 50), FetchReward(), epochs)
+    return _task(name, env_id, (state_dim, 3, 4), 50, FetchReward(), epochs)
 
 
 def _hand(name: str, reward: HandReward, epochs: int) -> Task:
-    low, high = (-1.0,) * 20, (1.0,) * 20
-    env_id = f"HandManipulate{name}-v1"
-    return Task(TaskShape(name, env_id, 61, 7, low, high, 100), reward, epochs)
+    return _task(name, f"HandManipulate{name}-v1", (61, 7, 20), 100, reward, epochs)
 
 
 _ROTATE, _FULL = HandReward(), HandReward(position_threshold=0.01)
@@ -87,6 +98,82 @@ TASKS: dict[str, Task] = {
         _hand("PenFull", _PEN_FULL, epochs=100),
     )
 }
+"""The paper's, by its names."""
+
+
+def _further(
+    env_id: str,
+    sizes: tuple[int, int, int],
+    horizon: int,
+    reward: Reward,
+    reward_shift: float = 0.0,
+) -> Task:
+    """A task that goes by its id, with the version or without."""
+    task = _task(env_id.rpartition("-")[0], env_id, sizes, horizon, reward)
+    return replace(task, shape=replace(task.shape, reward_shift=reward_shift))
+
+
+_TOUCHED = {
+    "Block": _FULL,
+    "BlockRotateZ": _ROTATE,
+    "BlockRotateParallel": _ROTATE,
+    "BlockRotateXYZ": _ROTATE,
+    "Egg": _FULL,
+    "EggRotate": _ROTATE,
+    "Pen": _PEN_FULL,
+    "PenRotate": _PEN_ROTATE,
+}
+_SENSORS = ("BooleanTouchSensors", "ContinuousTouchSensors")  # 92 of them
+_MAZES = {
+    "UMaze": 300,
+    **{
+        f"{size}{goals}": steps
+        for size, steps in (("Open", 300), ("Medium", 600), ("Large", 800))
+        for goals in ("", "_Diverse_G", "_Diverse_GR")
+    },
+}
+
+FURTHER: dict[str, Task] = {
+    task.shape.name: task
+    for task in (
+        _further("HandReach-v3", (63, 15, 20), 50, FetchReward(0.01)),
+        *(
+            _further(f"HandManipulate{thing}-v1", (61, 7, 20), 100, _TOUCHED[thing])
+            for thing in ("Block", "Egg", "Pen")
+        ),
+        *(
+            _further(f"HandManipulate{thing}_{kind}-v1", (61 + 92, 7, 20), 100, reward)
+            for thing, reward in _TOUCHED.items()
+            for kind in _SENSORS
+        ),
+        *(
+            # They pay 1 at the goal and 0 elsewhere.
+            _further(f"PointMaze_{maze}-v3", (4, 2, 2), steps, FetchReward(0.45), -1.0)
+            for maze, steps in _MAZES.items()
+        ),
+    )
+}
+"""What else EnvPool simulates, by their ids without the version."""
+
+DENSE = (
+    *(f"Fetch{thing}Dense-v4" for thing in ("Reach", "Push", "PickAndPlace")),
+    "HandReachDense-v3",
+    *(f"PointMaze_{maze}Dense-v3" for maze in _MAZES),
+)
+"""Ids that EnvPool simulates, too, and whose rewards are the environments' own.
+
+The Hand's other dense rewards leave [-1, 0]. EnvPool's FetchSlide begins elsewhere than
+Gymnasium's, a difference that the paper's task keeps and no further one gets.
+"""
+
+ON_ENVPOOL = frozenset(
+    [*(task.shape.env_id for task in (*TASKS.values(), *FURTHER.values())), *DENSE]
+)
+"""Ids that EnvPool simulates as Gymnasium-Robotics does: a test copies states and compares.
+FetchSlide is the exception: on EnvPool it begins elsewhere.
+
+It has older versions' ids as well, but simulates the newest under them: those are not offered.
+"""
 
 
 def find_task(
@@ -94,7 +181,7 @@ def find_task(
 ) -> Task:
     """The task of that name, or of that Gymnasium id.
 
-    The paper's tasks are found by either.
+    Those that `mrn tasks` lists are found by either.
 
     Raises:
         UserError: There is no such task or environment, or it is no goal environment.
@@ -103,21 +190,39 @@ def find_task(
         return task
     from mrn.envs.custom import task_of  # Gymnasium is only needed for a user's own environment
 
-    return task_of(name, reward_shift, env_kwargs)
+    return task_of(*own_terms(name, reward_shift), env_kwargs)
+
+
+def _known(name: str) -> Task | None:
+    """The task of that name or Gymnasium id that is listed here."""
+    for task in (*TASKS.values(), *FURTHER.values()):
+        if name in (task.shape.name, task.shape.env_id):
+            return task
+    return None
+
+
+def own_terms(name: str, reward_shift: float = 0.0) -> tuple[str, float]:
+    """The Gymnasium id of an environment, and the shift of its reward where none is given."""
+    task = _known(name)
+    if task is None:
+        return name, reward_shift
+    return task.shape.env_id, reward_shift or task.shape.reward_shift
 
 
 def native_task(
     name: str, reward_shift: float = 0.0, env_kwargs: Mapping[str, Any] | None = None
 ) -> Task | None:
-    """The paper's task of that name or Gymnasium id; None for any other.
+    """The task of that name or Gymnasium id that is known here; None for any other.
+
+    With arguments of its constructor, an environment beside the paper's is one of the user's own.
 
     Raises:
         UserError: It is one, and something is asked of it that is for others.
     """
-    for task in TASKS.values():
-        if name in (task.shape.name, task.shape.env_id):
-            if reward_shift or env_kwargs:
-                what = "reward_shift" if reward_shift else "env_kwargs"
-                raise UserError(f"{what} is for environments of your own, not for {name}")
-            return task
-    return None
+    task = _known(name)
+    if task is None or (env_kwargs and task.shape.name in FURTHER):
+        return None
+    if env_kwargs or reward_shift not in (0, task.shape.reward_shift):
+        what = "env_kwargs" if env_kwargs else "reward_shift"
+        raise UserError(f"{what} is for environments of your own, not for {name}")
+    return task

@@ -22,7 +22,8 @@ def play(
     """Play one episode in each environment, into arrays that are overwritten.
 
     An environment that ends early is stepped on until all have ended (a vector of environments
-    has one clock), but what it does then lies beyond its episode's length and is never read.
+    has one clock), but what it shows then lies beyond its episode's length and is never read;
+    Gymnasium's environments rest meanwhile.
 
     Args:
         envs: The environments.

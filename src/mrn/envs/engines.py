@@ -1,0 +1,45 @@
+"""Which engine simulates a task."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mrn.envs.on_envpool import EnvPoolEnv
+from mrn.envs.on_gymnasium import GymnasiumEnv
+from mrn.envs.tasks import ON_ENVPOOL, TaskShape
+from mrn.envs.vector import GoalVectorEnv
+from mrn.errors import UserError, look_up
+
+ENGINES = ("auto", "envpool", "gymnasium")
+
+
+def engines_of(env_id: str, env_kwargs: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+    """The engines that have an environment, the usual one first."""
+    # EnvPool does not know what a constructor in Python is given.
+    native = env_id in ON_ENVPOOL and not env_kwargs
+    return ("envpool", "gymnasium") if native else ("gymnasium",)
+
+
+def make_envs(
+    task: TaskShape,
+    num_envs: int,
+    engine: str = "auto",
+    threads: int = 1,
+    workers: bool = False,
+    worker_timeout: float = 60.0,
+) -> GoalVectorEnv:
+    """Make N environments of a task on an engine.
+
+    Raises:
+        UserError: There is no such engine, or it does not have the task.
+    """
+    look_up("engine", engine, dict.fromkeys(ENGINES))
+    there = engines_of(task.env_id, task.env_kwargs)
+    if engine not in ("auto", *there):
+        given = " with env_kwargs" if task.env_kwargs else ""
+        raise UserError(
+            f"engine {engine!r} does not have {task.name!r}{given}, only what `mrn tasks` lists; "
+            "use engine 'gymnasium' or 'auto'"
+        )
+    if (there[0] if engine == "auto" else engine) == "envpool":
+        return EnvPoolEnv(task, num_envs, threads)
+    return GymnasiumEnv(task, num_envs, workers, worker_timeout)

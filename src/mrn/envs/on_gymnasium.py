@@ -1,0 +1,113 @@
+"""The engine Gymnasium: its vectors of environments, in this process or in workers."""
+
+import multiprocessing
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from mrn.envs.tasks import TaskShape
+from mrn.envs.vector import GoalVectorEnv, Observation, Step, as_observation, success_of
+from mrn.errors import RunError, UserError
+from mrn.own import describe
+from mrn.seeding import derive_seed
+
+
+class GymnasiumEnv(GoalVectorEnv):
+    """Any Gymnasium goal environment, in this process or in worker processes.
+
+    One whose episode is over rests until all are: `wrappers.Resting`.
+    """
+
+    engine = "gymnasium"
+
+    def __init__(
+        self, task: TaskShape, num_envs: int, workers: bool, timeout: float = 60.0
+    ) -> None:
+        """Make the environments.
+
+        Args:
+            task: What they are.
+            num_envs: How many.
+            workers: Whether each runs in a process of its own.
+            timeout: Seconds that such a process may take for one answer.
+        """
+        import gymnasium as gym
+
+        from mrn.envs.wrappers import make_resting_env, make_worker_env
+
+        super().__init__(task, num_envs)
+        self.envs: Any
+        if workers:
+            parent = os.getpid()
+            makers = [lambda: make_worker_env(task, parent)] * num_envs
+            self.envs = gym.vector.AsyncVectorEnv(makers)
+            self._wait = {"timeout": timeout}
+        else:
+            makers = [lambda: make_resting_env(task)] * num_envs
+            self.envs = gym.vector.SyncVectorEnv(makers)
+            self._wait = {}
+        self._broken = False
+
+    def _reset(self, seed: int, episode: int) -> Observation:
+        with self._reporting("reset"):
+            seed = derive_seed(seed, "episode", episode)
+            if self._wait:
+                self.envs.reset_async(seed=seed)
+                return as_observation(self.envs.reset_wait(**self._wait)[0])
+            return as_observation(self.envs.reset(seed=seed)[0])
+
+    def _step(self, action: np.ndarray) -> Step:
+        with self._reporting("step"):
+            if self._wait:
+                self.envs.step_async(action)
+                answer = self.envs.step_wait(**self._wait)
+            else:
+                answer = self.envs.step(action)
+        observation, reward, terminated, truncated, info = answer
+        if not np.isfinite(reward).all():
+            env = int(np.argwhere(~np.isfinite(reward))[0, 0])
+            raise RunError(f"not a finite number in the reward (environment {env}): {reward[env]}")
+        success = success_of(info)
+        if success is None:  # then the reward tells
+            success = reward + self.task.reward_shift >= 0
+        return Step(as_observation(observation), terminated, truncated, np.asarray(success, bool))
+
+    @contextmanager
+    def _reporting(self, what: str) -> Iterator[None]:
+        """Say what went wrong in an environment, in one sentence instead of a traceback."""
+        try:
+            yield
+        except UserError:
+            raise
+        except multiprocessing.TimeoutError:
+            seconds = self._wait["timeout"]
+            self._broken = True
+            raise RunError(
+                f"an environment of {self.task.name} did not answer a {what} within {seconds:g} "
+                "seconds; mend it, or raise --worker-timeout"
+            ) from None
+        except (EOFError, ConnectionError, BrokenPipeError) as error:
+            self._broken = True
+            raise RunError(f"a worker process of {self.task.name} died during a {what}") from error
+        except Exception as error:
+            self._broken = True
+            # A worker process has said the place already: here the traceback is Gymnasium's.
+            text = str(error) if self._wait else describe(error)
+            raise RunError(
+                f"an environment of {self.task.name} failed in a {what}: {text}"
+            ) from error
+
+    def close(self) -> None:
+        """Close every environment; worker processes that may not answer are ended."""
+        if self._wait and self._broken:
+            for process, pipe in zip(self.envs.processes, self.envs.parent_pipes, strict=True):
+                process.kill()
+                process.join()
+                if pipe is not None:
+                    pipe.close()
+            self.envs.closed = True
+        else:
+            self.envs.close()

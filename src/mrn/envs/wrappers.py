@@ -1,0 +1,84 @@
+"""What is put around each of a vector's Gymnasium environments."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import gymnasium as gym
+
+from mrn.envs.custom import make_env
+from mrn.envs.tasks import TaskShape
+from mrn.own import describe
+from mrn.signals import end_with_parent
+
+
+class Resting(gym.Wrapper[Any, Any, Any, Any]):
+    """An environment that does nothing from the end of an episode until it is seeded anew.
+
+    A vector of environments has one clock: one whose episode is over is stepped on until all are,
+    and the vector begins another episode in it by a reset without a seed. Nobody reads that
+    episode, so it is not played: the last answer is given again.
+    """
+
+    def __init__(self, env: gym.Env[Any, Any]) -> None:
+        """Take an environment, which is closed with this."""
+        super().__init__(env)
+        self.last: tuple[Any, ...] | None = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        """Begin an episode; without a seed, go on resting."""
+        if self.last is not None and seed is None:
+            return self.last[0], {}
+        self.last = None
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> Any:
+        """Take an action; at rest, say again what was said last, but for the end."""
+        if self.last is not None:
+            observation, reward, _, _, info = self.last
+            return observation, reward, False, False, info
+        answer = super().step(action)
+        if answer[2] or answer[3]:  # terminated or truncated
+            self.last = answer
+        return answer
+
+
+class Located(gym.Wrapper[Any, Any, Any, Any]):
+    """Says where an error happened before it leaves the process, and its traceback, behind."""
+
+    def reset(self, **options: Any) -> Any:
+        """Begin an episode."""
+        with _located():
+            return super().reset(**options)
+
+    def step(self, action: Any) -> Any:
+        """Take an action."""
+        with _located():
+            return super().step(action)
+
+
+@contextmanager
+def _located() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise RuntimeError(describe(error)) from None
+
+
+def make_resting_env(task: TaskShape) -> gym.Env[Any, Any]:
+    """Make one of a vector's environments."""
+    return Resting(make_env(task.env_id, task.env_kwargs))
+
+
+def make_worker_env(task: TaskShape, parent: int) -> gym.Env[Any, Any]:
+    """Make an environment in a worker process, which lives exactly as long as the training.
+
+    Gymnasium makes one in the process of the training too, to look at it: that one stays as it is.
+    """
+    if os.getpid() != parent:
+        # Ctrl-C in a terminal reaches every process; the training decides when its workers end.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        end_with_parent(signal.SIGKILL)
+    return Located(make_resting_env(task))
