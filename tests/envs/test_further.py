@@ -102,6 +102,7 @@ def far_apart(env_id: str, steps: int = 20) -> tuple[float, list[np.ndarray]]:
 @pytest.mark.parametrize(
     ("env_id", "most"),
     [
+        ("FetchSlide-v4", 1e-3),
         ("FetchPush-v4", 2e-4),  # EnvPool's robot stands at 0.4049 instead of 0.405
         ("HandReach-v3", 1e-9),
         ("HandManipulateBlock-v1", 1e-9),
@@ -119,14 +120,18 @@ def test_both_engines_go_on_alike_from_one_state(env_id, most):
         assert any(state[61:].any() for state in states)  # and something was touched
 
 
-def test_fetch_slide_begins_elsewhere_on_envpool():
-    """Known, and kept for the runs there are: its robot stands where that of FetchPush does."""
-    shape = TASKS["FetchSlide"].shape
-    hands = []
+@pytest.mark.parametrize("name", ["FetchReach", "FetchPush", "FetchPick", "FetchSlide"])
+def test_both_engines_begin_alike(name):
+    """Where the robot stands, exactly; where goals lie, by the spread of a hundred of them."""
+    shape = TASKS[name].shape
+    hands, goals = [], []
     for engine in ("envpool", "gymnasium"):
-        with make_envs(shape, 1, engine) as envs:
-            hands.append(envs.reset(0).state[0, 0])
-    assert hands == pytest.approx([1.3838, 0.9926], abs=1e-3)
+        with make_envs(shape, 100, engine) as envs:
+            first = envs.reset(0)
+        hands.append(first.state[0, :3])
+        goals.append(np.quantile(first.goal, [0.05, 0.5, 0.95], axis=0))
+    assert hands[0] == pytest.approx(hands[1], abs=2e-4)
+    assert goals[0] == pytest.approx(goals[1], abs=0.08)  # EnvPool's own start is 0.39 m away
 
 
 @pytest.mark.parametrize("env_id", FAMILIES)

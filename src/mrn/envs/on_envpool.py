@@ -8,6 +8,11 @@ from mrn.envs.tasks import TaskShape
 from mrn.envs.vector import GoalVectorEnv, Observation, Step, as_observation, success_of
 
 
+OPTIONS: dict[str, dict[str, Any]] = {"FetchSlide-v4": {"initial_slide0": 0.05}}
+"""By id, what EnvPool has to be told to begin as Gymnasium-Robotics does: left alone, it puts the
+robot of FetchSlide 0.4 m further on, and a fifth of the goals beyond the table."""
+
+
 class EnvPoolEnv(GoalVectorEnv):
     """Environments in C++ on a thread pool; the same bytes for any number of threads."""
 
@@ -34,6 +39,7 @@ class EnvPoolEnv(GoalVectorEnv):
                 num_envs=self.num_envs,
                 num_threads=self.threads,
                 seed=seed % 2**31,
+                **OPTIONS.get(self.task.env_id, {}),
             )
             for _ in range(episode):
                 self.pool.reset()

@@ -162,15 +162,13 @@ DENSE = (
 )
 """Ids that EnvPool simulates, too, and whose rewards are the environments' own.
 
-The Hand's other dense rewards leave [-1, 0]. EnvPool's FetchSlide begins elsewhere than
-Gymnasium's, a difference that the paper's task keeps and no further one gets.
+The Hand's other dense rewards leave [-1, 0].
 """
 
 ON_ENVPOOL = frozenset(
     [*(task.shape.env_id for task in (*TASKS.values(), *FURTHER.values())), *DENSE]
 )
 """Ids that EnvPool simulates as Gymnasium-Robotics does: a test copies states and compares.
-FetchSlide is the exception: on EnvPool it begins elsewhere.
 
 It has older versions' ids as well, but simulates the newest under them: those are not offered.
 """
