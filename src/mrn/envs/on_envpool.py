@@ -7,7 +7,6 @@ import numpy as np
 from mrn.envs.tasks import TaskShape
 from mrn.envs.vector import GoalVectorEnv, Observation, Step, as_observation, success_of
 
-
 OPTIONS: dict[str, dict[str, Any]] = {"FetchSlide-v4": {"initial_slide0": 0.05}}
 """By id, what EnvPool has to be told to begin as Gymnasium-Robotics does: left alone, it puts the
 robot of FetchSlide 0.4 m further on, and a fifth of the goals beyond the table."""

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from mrn.envs.engines import make_envs
 from mrn.envs.opengl import settle_opengl
 from mrn.envs.tasks import TASKS, TaskShape
-from mrn.envs.vector import GoalVectorEnv, Observation, Step, make_envs
+from mrn.envs.vector import GoalVectorEnv, Observation, Step
 from mrn.errors import UserError
 from mrn.own import describe
 
