@@ -59,3 +59,24 @@ def test_the_page_of_the_recipe_fast_is_that_of_its_runs():
     assert (folder / "table.md").read_text() == markdown(summarise(group(runs)[""]))
     page = (folder / "README.md").read_text()
     assert tables.with_section(page, "solved", tables.markdown(recipes_table(folder))) == page
+
+
+def test_the_page_of_the_agents_is_that_of_its_runs():
+    folder = RESULTS / "agents"
+    runs = find_runs(folder)
+    table = markdown(summarise(group(runs)[""]))
+    assert (folder / "table.md").read_text() == table
+    page = (folder / "README.md").read_text()
+    assert table in page
+    suite = find_suite(str(RESULTS / "suites" / "agents-reach.toml"))
+    reach = {f"{run.task}/{run.method}/seed-{run.seed}": run for run in runs}
+    for config in suite.configs():
+        success = reach[config.folder.as_posix()].columns["success"]
+        assert len(success) == 5
+        assert success.max() >= 0.95  # "every learner reaches 95 %"
+        below = {"ddpg-mrn/seed-200": 0.94, "gcsl-none/seed-100": 0.88}
+        name = f"{config.method}/seed-{config.seed}"
+        assert success[-1] == below.get(name, success[-1])
+        assert (success[-1] < 0.95) == (name in below)
+        if config.agent == "wgcsl":
+            assert success[0] >= 0.98
