@@ -73,9 +73,11 @@ def test_what_shrinks_and_grows_by_hand():
     assert torch.equal(grown["normalizer.mean"], own["normalizer.mean"])
 
 
-def test_an_unknown_policy_lists_those_there_are(monkeypatch):
+def test_an_unknown_policy_lists_those_there_are():
     with pytest.raises(mrn.UserError, match=r"'FetchPusch'\. Did you mean 'FetchPush'"):
         mrn.load("zoo:FetchPusch")
+    with pytest.raises(mrn.UserError, match="has its latest weights alone"):
+        mrn.load("zoo:FetchPush", weights="best")
     done = command("eval", "zoo:nothing")
     assert done.returncode == 2
     assert all(name in done.stderr for name in zoo.entries())

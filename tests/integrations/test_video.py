@@ -214,6 +214,22 @@ def test_a_film_changes_nothing_that_is_measured(opengl, tmp_path):
     assert all(torch.equal(before[name], value) for name, value in agent.state_dict().items())
 
 
+def no_choice():
+    """As a user without a display, who has chosen nothing."""
+    for name in ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"):
+        os.environ.pop(name, None)
+
+
+def test_a_maze_is_drawn_without_a_display(opengl, tmp_path):
+    """It keeps its renderer elsewhere than the robots do."""
+    agent_of("PointMaze_UMaze").save(tmp_path / "latest.safetensors")
+    words = ("video", tmp_path, "film.gif", "--episodes", "1", "--size", "64")
+    done = command(*words, cwd=tmp_path, prepare=no_choice)
+    assert done.returncode == 0, done.stderr
+    with Image.open(tmp_path / "film.gif") as film:
+        assert np.ptp(np.asarray(film.convert("L"))[20:]) > 50
+
+
 def without_opengl():
     """As where no driver is installed."""
     os.environ["MUJOCO_GL"] = "egl"
@@ -226,11 +242,15 @@ def drawing_off():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="EGL is Linux's")
 @pytest.mark.parametrize(
-    ("prepare", "why"),
-    [(without_opengl, "by egl it fails ("), (drawing_off, "MUJOCO_GL is one of egl")],
+    ("task", "prepare", "why"),
+    [
+        ("FetchReach", without_opengl, "by egl it fails ("),
+        ("FetchReach", drawing_off, "MUJOCO_GL is one of egl"),
+        ("HandReach", drawing_off, "MUJOCO_GL is one of egl"),
+    ],
 )
-def test_where_nothing_can_be_drawn_it_says_what_to_install(tmp_path, prepare, why):
-    agent_of("FetchReach").save(tmp_path / "latest.safetensors")
+def test_where_nothing_can_be_drawn_it_says_what_to_install(tmp_path, task, prepare, why):
+    agent_of(task).save(tmp_path / "latest.safetensors")
     done = command("video", tmp_path, "film.mp4", cwd=tmp_path, prepare=prepare)
     assert done.returncode == 2
     assert done.stderr.startswith("error: MuJoCo cannot draw here: ")

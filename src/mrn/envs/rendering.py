@@ -4,6 +4,7 @@ Drawing changes the state of a simulation, so that these are for looking at and 
 neither training nor evaluation ever uses one.
 """
 
+import sys
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 
 from mrn.envs.engines import make_envs
 from mrn.envs.opengl import settle_opengl
-from mrn.envs.tasks import TASKS, TaskShape
+from mrn.envs.tasks import ON_ENVPOOL, TaskShape
 from mrn.envs.vector import GoalVectorEnv, Observation, Step
 from mrn.errors import UserError
 from mrn.own import describe
@@ -47,7 +48,8 @@ class Filmed(GoalVectorEnv):
             UserError: It cannot be drawn, or nothing can be on this machine.
         """
         super().__init__(task, 1)
-        if task.name in TASKS:  # MuJoCo's own import may fail where OpenGL is broken
+        native = task.env_id in ON_ENVPOOL
+        if native:  # MuJoCo's own import may fail where OpenGL is broken
             settle_opengl()
         else:
             _check_modes(task)
@@ -58,9 +60,9 @@ class Filmed(GoalVectorEnv):
         self.fps = float(self.env.metadata.get("render_fps") or DEFAULT_FPS)
         self.goal = goal
         self.pictures: list[np.ndarray] = []
+        if not native and "mujoco" in sys.modules:  # which it may have imported
+            settle_opengl()
         if hasattr(self.env.unwrapped, "mujoco_renderer"):
-            if task.name not in TASKS:
-                settle_opengl()
             self._settle_camera(size)
 
     def _settle_camera(self, size: int) -> None:

@@ -193,8 +193,8 @@ class Agent:
 
         Args:
             path: The file.
-            small: Without the targets, and in half precision: a quarter of the size, to act by and
-                to look into. What is loaded from it acts by the rounded weights.
+            small: Without the targets, and in half precision: a quarter to half of the size, to act
+                by and to look into. What is loaded from it acts by the rounded weights.
         """
         tensors = self.state_dict()
         about: dict[str, Any] = {"config": self.config.to_dict(), "task": vars(self.shape)}
@@ -263,9 +263,10 @@ def find_weights(run: str | Path, weights: str = "latest") -> Path:
         look_up("weights", weights, dict.fromkeys(WEIGHTS))
         path = weights_file(path, weights)
         if not path.exists():
-            raise UserError(
-                f"{run} holds no {path.name}: no run folder, or no epoch of it is finished yet"
-            )
+            why = "no run folder, or no epoch of it is finished yet"
+            if find_entry(run):
+                why = "a policy of the zoo has its latest weights alone"
+            raise UserError(f"{run} holds no {path.name}: {why}")
     elif not path.exists():
         raise UserError(f"there is no run folder or weights file {run}")
     return path

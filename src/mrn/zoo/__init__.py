@@ -1,4 +1,4 @@
-"""Trained policies that come with the package: `zoo:NAME` stands wherever a run does.
+"""Trained policies that come with the package: `zoo:NAME` stands wherever one is loaded.
 
 Each is a folder beside this file, as a run's: its settings, its metrics and its weights, these
 without targets and in half precision, and a card that says how it was made and how good it is.
