@@ -1,8 +1,8 @@
 """When a method has solved a task: from the runs of results/fast, into its page.
 
 `python -m benchmarks.recipes` after `mrn figures runs/fast -o results/fast`. What counts is the
-mean over seeds: where it is first at 90 %, and how it goes on from there. Seeds 100 to 300 were
-looked at when the recipe was chosen, 400 and 500 were not.
+mean over seeds: where it is first at 90 %, and how it goes on from there. Settings were chosen
+with seeds 100 to 300, none with 400 and 500.
 """
 
 from pathlib import Path
