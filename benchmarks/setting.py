@@ -34,18 +34,20 @@ def fill(trainer: Trainer, transitions: int) -> None:
     episodes = random_episodes(trainer.agent.shape)
     while len(trainer.replay) < transitions:
         trainer.replay.add(episodes)
-    newest = trainer.hindsight.newest(trainer.replay, 1000, trainer.sampling)
+    newest = trainer.hindsight.newest(trainer.replay, 1000, trainer.generators["replay"])
     trainer.agent.normalizer.update(newest)
 
 
 def one_update(trainer: Trainer) -> None:
     """Sample, relabel, normalise, update: what the training loop does 40 times a cycle."""
     trainer.updates += 1
-    trainer.agent.learner.update(one_batch(trainer), trainer.updates, trainer.learning)
+    trainer.agent.learner.update(
+        one_batch(trainer), trainer.updates, trainer.generators["learning"]
+    )
 
 
 def one_batch(trainer: Trainer):
     """Sample, relabel and normalise alone."""
     size = trainer.config.learning.batch_size
-    batch = trainer.hindsight.sample(trainer.replay, size, trainer.sampling)
+    batch = trainer.hindsight.sample(trainer.replay, size, trainer.generators["replay"])
     return trainer.agent.normalizer(batch)

@@ -107,6 +107,6 @@ def from_dict(cls: type[Any], data: Any, where: str) -> Any:
 def _convert(hint: Any, value: Any, where: str) -> Any:
     if is_dataclass(hint) and not isinstance(value, hint):  # type: ignore[arg-type]
         return from_dict(hint, value, where)  # type: ignore[arg-type]
-    if get_origin(hint) is tuple and isinstance(value, list):
-        return tuple(value)  # JSON has lists only
+    if get_origin(hint) is tuple and isinstance(value, list):  # JSON has lists only
+        return tuple(_convert(get_args(hint)[0], item, where) for item in value)
     return value

@@ -12,10 +12,16 @@ from typing import Any
 import torch
 
 from mrn.errors import UserError, unknown
+from mrn.team import processes_here
 
 
-def find_device(name: str) -> torch.device:
+def find_device(name: str, number: int = 0) -> torch.device:
     """The device of that name; `auto` is the GPU if there is one.
+
+    Args:
+        name: As a user gives it.
+        number: Of this process among those of a run on this machine, each of which has the GPU of
+            its number where none is named.
 
     Raises:
         UserError: There is no such device here; lists those there are.
@@ -29,7 +35,13 @@ def find_device(name: str) -> torch.device:
         )
     if name not in known:
         raise unknown("device", name, known)
-    return torch.device(("cuda" if cuda else "cpu") if name == "auto" else name)
+    if name == "auto":
+        name = "cuda" if cuda else "cpu"
+    return (
+        torch.device("cuda", number % len(cuda))
+        if name == "cuda" and number
+        else torch.device(name)
+    )
 
 
 def machine() -> dict[str, str]:
@@ -49,8 +61,10 @@ def cpu_name() -> str:
 
 
 def default_threads() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """The cores this process may use: its share, where a run has more processes here."""
+    affinity = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if affinity else os.cpu_count() or 1
+    return max(cores // processes_here(), 1)
 
 
 @contextmanager

@@ -16,6 +16,8 @@ class UserError(Exception):
     """A mistake in what was asked for; the command line prints it alone and exits with its code."""
 
     exit_code = 2
+    said = False
+    """Whether another process of the same run says it."""
 
 
 class RunError(UserError):
@@ -65,11 +67,13 @@ def reported() -> Iterator[None]:
             warnings.showwarning = _show_warning
             yield
     except UserError as error:
-        _tell(f"error: {error}")
+        if not error.said:
+            _tell(f"error: {error}")
         sys.exit(error.exit_code)
     except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except KeyboardInterrupt as interrupt:
-        _tell(str(interrupt) or "interrupted")
+        if not getattr(interrupt, "said", False):
+            _tell(str(interrupt) or "interrupted")
         sys.exit(128 + getattr(interrupt, "number", signal.SIGINT))

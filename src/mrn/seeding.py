@@ -18,9 +18,11 @@ def derive_seed(seed: int, purpose: str, index: int = 0) -> int:
     return int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)
 
 
-def make_generator(seed: int, purpose: str, device: torch.device) -> torch.Generator:
-    """A generator on the device for one purpose."""
-    return torch.Generator(device).manual_seed(derive_seed(seed, purpose))
+def make_generator(
+    seed: int, purpose: str, device: torch.device, index: int = 0
+) -> torch.Generator:
+    """A generator on the device for one purpose, for example of one process."""
+    return torch.Generator(device).manual_seed(derive_seed(seed, purpose, index))
 
 
 @contextmanager

@@ -155,6 +155,15 @@ class Raises(Walk):
         raise ZeroDivisionError("division by zero in the simulator")
 
 
+class RaisesInOne(Walk):
+    """In one process of a team."""
+
+    def step(self, action):
+        if os.environ.get("RANK") == "1":
+            raise RuntimeError("a fuse has blown")
+        return super().step(action)
+
+
 class Hangs(Walk):
     def step(self, action):
         time.sleep(1000)

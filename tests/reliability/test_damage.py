@@ -42,7 +42,7 @@ def spoil(trainer: Trainer) -> None:
     with torch.no_grad():
         for value in trainer.tensors().values():
             value.fill_(7)
-    for generator in (trainer.sampling, trainer.learning, trainer.agent.generator):
+    for generator in trainer.generators.values():
         generator.manual_seed(7)
     for name in trainer.counters():
         setattr(trainer, name, 7)

@@ -48,7 +48,7 @@ def test_success_is_taken_at_the_last_step():
     """Reaching the goal and leaving it again is success at some step, not at the last."""
 
     class Script:
-        task, num_envs = SHAPE, 2
+        task, num_envs, first = SHAPE, 2, 0
 
         def reset(self, seed=None, episode=0):
             from mrn.envs import Observation

@@ -87,7 +87,7 @@ def test_stop_at_a_success_rate_and_go_on_later(tmp_path, monkeypatch):
     from mrn.training.evaluate import Evaluation
 
     rates = iter([0.2, 0.96, 0.5, 0.97])
-    monkeypatch.setattr(loop, "evaluate", lambda *_: Evaluation(6, next(rates), 1.0, 1))
+    monkeypatch.setattr(loop, "evaluate", lambda *_, **__: Evaluation(6, next(rates), 1.0, 1))
     tiny_run(tmp_path / "run", epochs=4, stop_at=0.95)
     assert [row["success"] for row in metrics(tmp_path / "run")] == ["0.2", "0.96"]
     before = contents(tmp_path / "run")

@@ -6,6 +6,9 @@ import torch
 from torch import Tensor
 from torch.optim.adam import adam
 
+Combine = Callable[[list[Tensor]], list[Tensor]]
+"""What is done with the gradients of all weights before a step."""
+
 
 class Adam:
     """PyTorch's Adam, through its functional form.
@@ -17,6 +20,7 @@ class Adam:
     def __init__(self, weights: Iterable[Tensor], learning_rate: float) -> None:
         """Start with moments of zero."""
         self.weights, self.learning_rate = list(weights), learning_rate
+        self.combine: Combine = lambda gradients: gradients  # a run of many processes averages
         self.mean = [torch.zeros_like(weight) for weight in self.weights]
         self.square = [torch.zeros_like(weight) for weight in self.weights]
         self.steps = [torch.zeros((), device=weight.device) for weight in self.weights]
@@ -31,7 +35,7 @@ class Adam:
         """Take one step; a weight without a gradient has one of 0, and goes on by its momentum."""
         adam(
             self.weights,
-            [torch.zeros_like(w) if w.grad is None else w.grad for w in self.weights],
+            self.combine([torch.zeros_like(w) if w.grad is None else w.grad for w in self.weights]),
             self.mean,
             self.square,
             [],

@@ -119,7 +119,8 @@ class WGCSL(Learner):
             weight = weight * advantage.exp().clamp(max=settings.advantage_clip)
         if settings.best_quantile:
             row = number % len(self.advantages)
-            self.advantages[row] = torch.where(known, advantage, UNKNOWN)
+            # One of many processes gets a part of a batch, and fills a part of the row.
+            self.advantages[row, : len(steps)] = torch.where(known, advantage, UNKNOWN)
             recent = self.advantages.masked_fill(self.advantages == UNKNOWN, torch.nan)
             share = min(settings.best_growth * number, settings.best_quantile)
             best = advantage >= recent.nanquantile(share)

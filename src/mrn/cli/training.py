@@ -17,6 +17,7 @@ from mrn.device import settle_memory
 from mrn.errors import RunError, UserError
 from mrn.recipes import USUAL
 from mrn.replay import Memory
+from mrn.team import launcher, leads, processes
 
 
 def train_command(arguments: Sequence[str]) -> Callable[..., None]:
@@ -127,10 +128,12 @@ def _run(config: Config, folder: Path, resume: bool, track: str | None) -> None:
         with tracking(track, folder) as trackers:
             run(config, folder, resume=resume, callbacks=trackers)
     except RunError as error:
-        if not error.resumable:
-            raise
-        raise RunError(f"{error}. When that is put right: mrn resume {place}") from error
-    print(f"Done. Metrics and weights are in {folder}. Evaluate with: mrn eval {place}")
+        if error.resumable:
+            command = f"{launcher(processes())} resume {place}"
+            error.args = (f"{error}. When that is put right: {command}",)
+        raise
+    if leads():
+        print(f"Done. Metrics and weights are in {folder}. Evaluate with: mrn eval {place}")
 
 
 def evaluate(

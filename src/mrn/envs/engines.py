@@ -26,8 +26,9 @@ def make_envs(
     threads: int = 1,
     workers: bool = False,
     worker_timeout: float = 60.0,
+    first: int = 0,
 ) -> GoalVectorEnv:
-    """Make N environments of a task on an engine.
+    """Make N environments of a task on an engine, `first` being the number of the first one.
 
     Raises:
         UserError: There is no such engine, or it does not have the task.
@@ -41,5 +42,5 @@ def make_envs(
             "use engine 'gymnasium' or 'auto'"
         )
     if (there[0] if engine == "auto" else engine) == "envpool":
-        return EnvPoolEnv(task, num_envs, threads)
-    return GymnasiumEnv(task, num_envs, workers, worker_timeout)
+        return EnvPoolEnv(task, num_envs, threads, first)
+    return GymnasiumEnv(task, num_envs, workers, worker_timeout, first)

@@ -17,9 +17,9 @@ class EnvPoolEnv(GoalVectorEnv):
 
     engine = "envpool"
 
-    def __init__(self, task: TaskShape, num_envs: int, threads: int) -> None:
+    def __init__(self, task: TaskShape, num_envs: int, threads: int, first: int = 0) -> None:
         """Environments are created by the first reset: EnvPool takes its seed at creation only."""
-        super().__init__(task, num_envs)
+        super().__init__(task, num_envs, first)
         self.threads = min(threads, num_envs)
         self.pool: Any = None
 
@@ -37,7 +37,7 @@ class EnvPoolEnv(GoalVectorEnv):
                 self.task.env_id,
                 num_envs=self.num_envs,
                 num_threads=self.threads,
-                seed=seed % 2**31,
+                seed=(seed + self.first) % 2**31,  # environment i draws from seed + i
                 **OPTIONS.get(self.task.env_id, {}),
             )
             for _ in range(episode):

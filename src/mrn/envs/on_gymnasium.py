@@ -24,7 +24,12 @@ class GymnasiumEnv(GoalVectorEnv):
     engine = "gymnasium"
 
     def __init__(
-        self, task: TaskShape, num_envs: int, workers: bool, timeout: float = 60.0
+        self,
+        task: TaskShape,
+        num_envs: int,
+        workers: bool,
+        timeout: float = 60.0,
+        first: int = 0,
     ) -> None:
         """Make the environments.
 
@@ -33,12 +38,13 @@ class GymnasiumEnv(GoalVectorEnv):
             num_envs: How many.
             workers: Whether each runs in a process of its own.
             timeout: Seconds that such a process may take for one answer.
+            first: Number of the first one among all of the run's.
         """
         import gymnasium as gym
 
         from mrn.envs.wrappers import make_resting_env, make_worker_env
 
-        super().__init__(task, num_envs)
+        super().__init__(task, num_envs, first)
         self.envs: Any
         if workers:
             parent = os.getpid()
@@ -53,7 +59,7 @@ class GymnasiumEnv(GoalVectorEnv):
 
     def _reset(self, seed: int, episode: int) -> Observation:
         with self._reporting("reset"):
-            seed = derive_seed(seed, "episode", episode)
+            seed = derive_seed(seed, "episode", episode) + self.first
             if self._wait:
                 self.envs.reset_async(seed=seed)
                 return as_observation(self.envs.reset_wait(**self._wait)[0])

@@ -36,9 +36,16 @@ class GoalVectorEnv(ABC):
     engine: str
     """What simulates them."""
 
-    def __init__(self, task: TaskShape, num_envs: int) -> None:
-        """Say what the environments are, and how many."""
-        self.task, self.num_envs = task, num_envs
+    def __init__(self, task: TaskShape, num_envs: int, first: int = 0) -> None:
+        """Say what the environments are, and how many.
+
+        Args:
+            task: What they are.
+            num_envs: How many.
+            first: Number of the first one among all of the run's, if other processes have more of
+                them. The number decides what an environment draws.
+        """
+        self.task, self.num_envs, self.first = task, num_envs, first
         self.seed, self.episode = 0, -1  # of the episode that was begun last
 
     def reset(self, seed: int | None = None, episode: int = 0) -> Observation:

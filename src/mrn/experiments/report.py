@@ -18,6 +18,7 @@ from mrn.experiments.wording import show_cost
 from mrn.extras import import_extra
 from mrn.files import make_folder, read_bounded, write_atomically
 from mrn.plotting import colours, in_order
+from mrn.team import launcher
 
 VIDEOS = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
 PICTURES = {"inspect.png": "image/png"}
@@ -143,7 +144,8 @@ def _run(run: Run) -> dict[str, Any]:
     about: dict[str, Any] = {"command": "", "settings": {}, "versions": {}, "machine": {}}
     if run.about is not None:
         config = run.about.config
-        about["command"] = f"mrn train {shlex.join(config.arguments())}"
+        command = f"{launcher(run.about.processes)} train"
+        about["command"] = f"{command} {shlex.join(config.arguments())}"
         about["settings"] = flatten(config.to_dict())
         about |= {"versions": run.about.versions, "machine": run.about.machine}
     return about | {

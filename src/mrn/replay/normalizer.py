@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from mrn.batch import Batch
 from mrn.envs.tasks import TaskShape
+from mrn.team import ALONE, Team
 
 RAW_LIMIT = 200.0
 LIMIT = 5.0
@@ -31,13 +32,20 @@ class RunningNorm(nn.Module):
         self.register_buffer("scale", torch.ones(size))
 
     @torch.no_grad()
-    def update(self, values: Tensor) -> None:
-        """Take in values of shape (B, size), merging exactly (Chan et al. 1979)."""
+    def update(self, values: Tensor, team: Team = ALONE) -> None:
+        """Take in values of shape (B, size), and those of the other processes."""
         values = values.double().clamp(-RAW_LIMIT, RAW_LIMIT)
-        count, mean = len(values), values.mean(dim=0)
+        mean = values.mean(dim=0)
+        count = torch.full_like(mean, len(values))
+        moments = torch.stack([count, mean, (values - mean).square().sum(dim=0)])  # (3, size)
+        for each in team.gather(moments):
+            self._merge(each[0, 0], *each[1:])
+
+    def _merge(self, count: Tensor, mean: Tensor, squares: Tensor) -> None:
+        """Take in the statistics of more values, exactly (Chan et al. 1979)."""
         total = self.count + count
         delta = mean - self.mean
-        self.squares += (values - mean).square().sum(dim=0)
+        self.squares += squares
         self.squares += delta.square() * self.count * count / total
         self.mean += delta * count / total
         self.count.copy_(total)
@@ -60,10 +68,10 @@ class Normalizer(nn.Module):
         self.state = RunningNorm(shape.state_dim)
         self.goal = RunningNorm(shape.goal_dim)
 
-    def update(self, batch: Batch) -> None:
-        """Take in the states and goals of some transitions."""
-        self.state.update(batch.state)
-        self.goal.update(batch.goal)
+    def update(self, batch: Batch, team: Team = ALONE) -> None:
+        """Take in the states and goals of some transitions, and of the other processes'."""
+        self.state.update(batch.state, team)
+        self.goal.update(batch.goal, team)
 
     def forward(self, batch: Batch) -> Batch:
         """The batch with states and goals standardised."""

@@ -38,7 +38,6 @@ class Agent:
         self.normalizer = Normalizer(shape).to(device)
         bounds = (shape.action_low, shape.action_high, getattr(torch, shape.action_dtype))
         self.policy = Policy(self.normalizer, self.learner.actor, *bounds).to(device)
-        self.generator = make_generator(config.seed, "exploration", device)
         self._prediction = make_generator(config.seed, "prediction", device)  # not training's
 
     @cached_property
@@ -52,20 +51,21 @@ class Agent:
         return self.policy.unit(*self._tensors(observation)).cpu().numpy()
 
     def explorer(
-        self, steps: int, num_envs: int, uniform: bool = False
+        self, steps: int, num_envs: int, generator: torch.Generator, uniform: bool = False
     ) -> Callable[[Observation], np.ndarray]:
         """The policy as it acts in training, for so many steps; all noise is drawn at once.
 
         Args:
             steps: Of an episode.
             num_envs: Environments side by side.
+            generator: Source of the noise.
             uniform: Uniform actions instead, as at the start of a run.
         """
         if uniform:
             dims = (self.shape.action_dim, steps, num_envs)
-            explore = uniform_actions(*dims, self.generator)
+            explore = uniform_actions(*dims, generator)
         else:
-            explore = self.learner.explorer(steps, num_envs, self.generator)
+            explore = self.learner.explorer(steps, num_envs, generator)
 
         def act(observation: Observation) -> np.ndarray:
             return explore(*self.policy.inputs(*self._tensors(observation))).cpu().numpy()

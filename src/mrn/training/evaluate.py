@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 
 from mrn.checked import Count, Seed, check
 from mrn.device import default_threads, torch_threads
@@ -12,6 +13,7 @@ from mrn.envs.goals import ChosenGoal
 from mrn.intervals import Interval, wilson
 from mrn.replay import Episodes
 from mrn.seeding import derive_seed
+from mrn.team import ALONE, Team
 from mrn.training.agent import Agent
 from mrn.training.progress import shown
 from mrn.training.reach import chosen_goal
@@ -87,15 +89,25 @@ def evaluation_envs(
 
 
 def evaluate(
-    envs: GoalVectorEnv, policy: Policy, episodes: int, seed: int, progress: bool = False
+    envs: GoalVectorEnv,
+    policy: Policy,
+    episodes: int,
+    seed: int,
+    progress: bool = False,
+    team: Team = ALONE,
 ) -> Evaluation:
-    """Play episodes in environments that start from the seed."""
-    last, first = [], []
-    played_so_far = play_many(envs, policy, episodes, seed)
+    """Play episodes in environments that start from the seed, a share of them in each process."""
+    # An episode has its place, which is 0 for all processes but one: the sum is of all.
+    outcomes = torch.zeros(2, episodes, dtype=torch.int64)
+    played_so_far = play_many(envs, policy, episodes, seed, team)
+    place = envs.first
     for played in shown(played_so_far, episodes) if progress else played_so_far:
-        last.append(played.success[np.arange(len(played.length)), played.length - 1].copy())
-        first.append(first_success(played))
-    at_end, steps = np.concatenate(last), np.concatenate(first)
+        count = len(played.length)
+        at_last_step = played.success[np.arange(count), played.length - 1]
+        outcomes[0, place : place + count] = torch.from_numpy(at_last_step)
+        outcomes[1, place : place + count] = torch.from_numpy(first_success(played))
+        place += envs.num_envs * team.size
+    at_end, steps = team.total(outcomes).numpy()
     reached = steps > 0
     return Evaluation(
         episodes=episodes,

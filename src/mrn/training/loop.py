@@ -15,13 +15,14 @@ from mrn.errors import RunError
 from mrn.naming import NO_CRITIC
 from mrn.seeding import derive_seed
 from mrn.signals import Interruption
+from mrn.team import Team, joined, launcher, number_here
 from mrn.training.agent import Agent
 from mrn.training.checkpoint import Checkpoints
 from mrn.training.evaluate import evaluate
 from mrn.training.layout import weights_file
 from mrn.training.metrics import Row, reached
 from mrn.training.progress import TrainingProgress, say
-from mrn.training.rundir import RunDir, is_finished_run
+from mrn.training.rundir import Follower, RunDir, is_finished_run
 from mrn.training.trainer import Trainer
 
 Callback = Callable[[Agent, Row], bool | None]
@@ -50,9 +51,21 @@ def run(
         RunError: The run cannot go on; its last checkpoint is whole.
         Interrupted: It was asked to end, by Ctrl-C or SIGTERM, and has saved.
     """
+    with joined() as team:
+        return _run(config, folder, progress and team.leads, resume, callbacks, team)
+
+
+def _run(
+    config: Config,
+    folder: Path,
+    progress: bool,
+    resume: bool,
+    callbacks: Sequence[Callback],
+    team: Team,
+) -> Agent:
     if config.critic != NO_CRITIC:
         find_critic(config.critic)
-    device = find_device(config.device)
+    device = find_device(config.device, number_here())
     task = find_task(config.task, config.reward_shift, config.env_kwargs)
     shape, plan = task.shape, config.schedule
     epochs, threads = config.epochs or task.epochs, config.threads or default_threads()
@@ -62,20 +75,28 @@ def run(
         say(f"{folder} is finished: there is nothing left to train", progress)
         return Agent.load(weights_file(folder), device)
     with memory_errors(SMALLER):
-        trainer, checkpoints = Trainer(config, task, device), Checkpoints(folder)
-    engine = (config.engine, threads, config.workers, config.worker_timeout)
-    go_on = f"mrn resume {shlex.quote(str(folder))}"
+        trainer, checkpoints = Trainer(config, task, device, team), Checkpoints(folder)
+
+    def make(count: int) -> GoalVectorEnv:
+        engine = (config.engine, threads, config.workers, config.worker_timeout)
+        return make_envs(shape, count, *engine, first=team.rank * count)
+
+    tests = -(-min(plan.episodes, plan.eval_episodes or 1) // team.size)
+    about = (folder, config, shape, resume, trainer.metrics, team.size)
+    go_on = f"{launcher(team.size)} resume {shlex.quote(str(folder))}"
     with (
         memory_errors(f"a new run needs less: {SMALLER}", RunError),
         torch_threads(threads),
-        make_envs(shape, plan.episodes, *engine) as envs,
-        make_envs(shape, min(plan.episodes, plan.eval_episodes or 1), *engine) as test_envs,
-        RunDir(folder, config, shape, resume, trainer.metrics) as run_dir,
+        make(plan.episodes // team.size) as envs,
+        make(tests) as test_envs,
+        RunDir(*about) if team.leads else Follower() as run_dir,
         TrainingProgress(f"{shape.name} {config.method}", epochs, plan.cycles, progress) as display,
-        Interruption("saving after this cycle") as interruption,
+        Interruption("saving after this cycle", team) as interruption,
     ):
         display.say(f"{shape.name}, {config.agent} with critic {config.critic}, seed {config.seed}")
-        display.say(f"on {device}, replay {trainer.replay.nbytes / 2**20:,.0f} MiB, in {folder}")
+        many = f", {team.size} processes" if team.size > 1 else ""
+        memory = trainer.replay.nbytes * team.size / 2**20
+        display.say(f"on {device}{many}, replay {memory:,.0f} MiB, in {folder}")
         rows = checkpoints.load(trainer)
         run_dir.begin(rows)
         if rows is not None:
@@ -85,7 +106,7 @@ def run(
             while trainer.cycle < plan.cycles:
                 losses = train_cycle(trainer, envs, clock)
                 display.cycle(trainer.epoch, clock.rate(trainer.env_steps - steps_before))
-                if interruption.received and trainer.cycle < plan.cycles:
+                if interruption.agreed() and trainer.cycle < plan.cycles:
                     checkpoints.save(trainer, run_dir.rows)
                     raise interruption.end(go_on)
             row = training_row(trainer, losses, clock, steps_before)
@@ -96,9 +117,10 @@ def run(
             run_dir.log(row)  # after the weights: an epoch that is listed has them
             trainer.next_epoch()
             display.epoch(row)
-            asked = [callback(trainer.agent, row) for callback in callbacks]
-            ends = trainer.epoch > epochs or reached(row, config.stop_at) or True in asked
-            interrupted = interruption.received
+            asked = [callback(trainer.agent, row) for callback in callbacks if team.leads]
+            ends = trainer.epoch > epochs or reached(row, config.stop_at)
+            ends = bool(team.most(ends or True in asked))
+            interrupted = interruption.agreed()
             if ends or interrupted or (trainer.epoch - 1) % config.checkpoint_every == 0:
                 checkpoints.save(trainer, run_dir.rows)
             if ends:
@@ -166,7 +188,8 @@ def evaluate_epoch(trainer: Trainer, envs: GoalVectorEnv, clock: Clock) -> Row:
     config = trainer.config
     seed = derive_seed(config.seed, "evaluation", trainer.epoch)
     with clock("evaluation"), torch_threads(1):
-        result = evaluate(envs, trainer.agent.act, config.schedule.eval_episodes, seed)
+        episodes, act = config.schedule.eval_episodes, trainer.agent.act
+        result = evaluate(envs, act, episodes, seed, team=trainer.team)
     return {
         "success": result.success,
         "success_any": result.success_any,
@@ -176,7 +199,7 @@ def evaluate_epoch(trainer: Trainer, envs: GoalVectorEnv, clock: Clock) -> Row:
 
 def keep_weights(trainer: Trainer, folder: Path, success: float | None) -> None:
     """Save the latest weights, and as the best ones too if no epoch was better."""
-    trainer.agent.save(weights_file(folder, "latest"))
-    if (success or 0.0) >= trainer.best:
-        trainer.best = success or 0.0
-        trainer.agent.save(weights_file(folder, "best"))
+    best = (success or 0.0) >= trainer.best
+    trainer.best = max(trainer.best, success or 0.0)
+    for name in ("latest", *(["best"] if best else [])) if trainer.team.leads else ():
+        trainer.agent.save(weights_file(folder, name))

@@ -7,6 +7,7 @@ import numpy as np
 from mrn.envs import GoalVectorEnv, Observation
 from mrn.errors import RunError
 from mrn.replay import Episodes
+from mrn.team import ALONE, Team
 
 Policy = Callable[[Observation], np.ndarray]
 """Observations of N environments to actions in [-1, 1], shape (N, action)."""
@@ -55,17 +56,19 @@ def play(
     return into
 
 
-def play_many(envs: GoalVectorEnv, policy: Policy, episodes: int, seed: int) -> Iterator[Episodes]:
-    """Play so many episodes since a seed, as many at a time as there are environments.
+def play_many(
+    envs: GoalVectorEnv, policy: Policy, episodes: int, seed: int, team: Team = ALONE
+) -> Iterator[Episodes]:
+    """Play so many episodes since a seed, as many at a time as a team has environments.
 
     Yields:
-        Episodes in arrays that the next ones overwrite. Environments play in lockstep, so that
-        leaving out the surplus of the last round favours no one.
+        Episodes of this process, in arrays that the next ones overwrite. Environments play in
+        lockstep, so that leaving out the surplus of the last round favours no one.
     """
     into = Episodes.allocate(envs.task, envs.num_envs)
-    for round_ in range(-(-episodes // envs.num_envs)):
-        played = play(envs, policy, into, seed, round_)
-        wanted = min(envs.num_envs, episodes - round_ * envs.num_envs)
+    for before in range(0, episodes, envs.num_envs * team.size):
+        played = play(envs, policy, into, seed, before // (envs.num_envs * team.size))
+        wanted = min(max(episodes - before - envs.first, 0), envs.num_envs)
         yield Episodes(*(values[:wanted] for values in played))
 
 

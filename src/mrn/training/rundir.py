@@ -4,7 +4,7 @@ import json
 import platform
 import shlex
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from mrn.device import machine
 from mrn.envs import TaskShape
 from mrn.errors import UserError
 from mrn.files import aside, parse_json, read_bounded, write_atomically
+from mrn.team import launcher
 from mrn.training.events import Events
 from mrn.training.layout import CONFIG, EVENTS, LOCK, METRICS, checkpoint_folders
 from mrn.training.lock import RunLock
@@ -44,6 +45,7 @@ class RunDir:
         shape: TaskShape,
         resume: bool = False,
         metrics: Iterable[str] = (),
+        processes: int = 1,
     ) -> None:
         """Take a folder: an empty one, or that of an earlier run of these settings to resume.
 
@@ -53,6 +55,7 @@ class RunDir:
             shape: Its task.
             resume: Whether an earlier run there is to go on.
             metrics: The learner's own columns.
+            processes: How many train the run.
 
         Raises:
             UserError: The folder is taken or of another run; nothing in it was changed.
@@ -71,7 +74,9 @@ class RunDir:
         try:
             if resume:
                 is_finished_run(path, config)  # refuses other settings
-            about = {"config": config.to_dict(), "task": vars(shape), **_circumstances(path)}
+                _check_processes(path, processes)
+            about = {"config": config.to_dict(), "task": vars(shape), "processes": processes}
+            about |= _circumstances(path)
             self.about = json.dumps(about, indent=2).encode()
         except BaseException:
             self.lock.close()
@@ -110,6 +115,25 @@ class RunDir:
         self.close()
 
 
+class Follower:
+    """The run's folder as the processes see it that do not lead: others write to it."""
+
+    rows: Sequence[Row] = ()
+
+    def begin(self, rows: list[Row] | None) -> None:
+        """Leave it to the leader."""
+
+    def log(self, row: Row) -> None:
+        """Leave it to the leader."""
+
+    def __enter__(self) -> "Follower":
+        """Nothing to close on leaving the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to close."""
+
+
 def read_settings(path: Path) -> Config:
     """The settings of the run in a folder.
 
@@ -128,6 +152,8 @@ class About(NamedTuple):
     earlier_versions: list[dict[str, str]]
     """Of earlier parts of the run, where they were others."""
     machine: dict[str, str]
+    processes: int = 1
+    """How many trained it together."""
 
 
 def read_about(path: Path) -> About:
@@ -157,6 +183,7 @@ def read_about_file(file: Path) -> About:
         _texts(about.get("versions")),
         [_texts(each) for each in earlier] if isinstance(earlier, list) else [],
         _texts(about.get("machine")),
+        processes if isinstance(processes := about.get("processes"), int) else 1,
     )
 
 
@@ -185,6 +212,17 @@ def check_settings(
     ]
     if differing:
         raise UserError(f"{where} belongs to other settings: {'; '.join(differing)}. {remedy}")
+
+
+def _check_processes(path: Path, processes: int) -> None:
+    """Refuse to go on with another number of processes: each has its part of the replay."""
+    before = read_about(path).processes if (path / CONFIG).exists() else processes
+    if before != processes:
+        command = f"{launcher(before)} resume {shlex.quote(str(path))}"
+        raise UserError(
+            f"{path} is a run of {before} {'process' if before == 1 else 'processes'}, not of "
+            f"{processes}: to go on with it: {command}"
+        )
 
 
 def _holds_something(path: Path) -> bool:

@@ -10,27 +10,46 @@ from mrn.config import Config
 from mrn.device import torch_threads
 from mrn.envs import GoalVectorEnv, Task
 from mrn.errors import RunError
+from mrn.files import checksum
 from mrn.replay import Episodes, Hindsight, ReplayBuffer
 from mrn.seeding import derive_seed, make_generator
+from mrn.team import ALONE, Team
 from mrn.training.agent import Agent, check_fit
 from mrn.training.rollout import play
 
 
 class Trainer:
-    """An agent with its memory: the state of a run between two cycles."""
+    """An agent with its memory: the state of a run between two cycles.
 
-    def __init__(self, config: Config, task: Task, device: torch.device) -> None:
-        """Build an untrained agent and an empty replay."""
-        self.config, memory = config, config.memory
+    Of a run of many processes each has a share of a cycle's episodes, of the replay and of every
+    batch, and random numbers of its own. The gradients' mean over the processes is that over the
+    whole batch, so that all have the same weights.
+    """
+
+    def __init__(
+        self, config: Config, task: Task, device: torch.device, team: Team = ALONE
+    ) -> None:
+        """Build an untrained agent and an empty replay.
+
+        Raises:
+            UserError: The processes of the team cannot share the work equally.
+        """
+        self.config, self.team, memory = config, team, config.memory
+        count = team.share("episodes", config.schedule.episodes)
+        self.batch_size = team.share("batch_size", config.learning.batch_size)
         self.agent = Agent(config, task.shape, device)
-        self.episodes = Episodes.allocate(task.shape, config.schedule.episodes)
-        count, reward = config.schedule.episodes, task.reward if memory.redraws else None
-        self.replay = ReplayBuffer(task.shape, memory.capacity, device, count, reward)
+        for optimizer in self.agent.learner.optimizers.values():
+            optimizer.combine = team.average
+        self.episodes = Episodes.allocate(task.shape, count)
+        capacity, reward = memory.capacity // team.size, task.reward if memory.redraws else None
+        self.replay = ReplayBuffer(task.shape, capacity, device, count, reward)
         self.hindsight = Hindsight(
             memory.relabel, memory.relabel_probability, task.reward, memory.redraws
         )
-        self.sampling = make_generator(config.seed, "replay", device)
-        self.learning = make_generator(config.seed, "learning", device)
+        self.generators = {
+            name: make_generator(config.seed, name, device, team.rank)
+            for name in ("replay", "learning", "exploration")
+        }
         self.losses = torch.zeros(len(self.metrics), device=device)
         self.epoch, self.cycle = 1, 0  # the epoch in progress, and cycles done in it
         self.env_steps = self.updates = 0
@@ -52,21 +71,21 @@ class Trainer:
         seed = derive_seed(self.config.seed, "environments", self.epoch)
         with torch_threads(1):
             uniform = self.played < self.config.schedule.random_episodes
-            policy = self.agent.explorer(envs.task.horizon, envs.num_envs, uniform)
-            play(envs, policy, self.episodes, seed, self.cycle)
+            exploring = (envs.task.horizon, envs.num_envs, self.generators["exploration"], uniform)
+            play(envs, self.agent.explorer(*exploring), self.episodes, seed, self.cycle)
             steps = int(self.episodes.length.sum())
             self.replay.add(self.episodes)
-            self.agent.normalizer.update(self.hindsight.newest(self.replay, steps, self.sampling))
-        self.env_steps += steps
+            newest = self.hindsight.newest(self.replay, steps, self.generators["replay"])
+            self.agent.normalizer.update(newest, self.team)
+        self.env_steps += int(self.team.total(torch.tensor(steps)))
 
     def learn(self) -> None:
         """Take a cycle's updates, and what the learner does after them; metrics add up."""
         learner, count = self.agent.learner, self.config.schedule.updates
+        sampling, learning = self.generators["replay"], self.generators["learning"]
         for number in range(self.updates + 1, self.updates + count + 1):
-            batch = self.hindsight.sample(
-                self.replay, self.config.learning.batch_size, self.sampling
-            )
-            self.losses += learner.update(self.agent.normalizer(batch), number, self.learning)
+            batch = self.hindsight.sample(self.replay, self.batch_size, sampling)
+            self.losses += learner.update(self.agent.normalizer(batch), number, learning)
         learner.end_cycle()
         self.updates += count
         self.cycle += 1
@@ -78,7 +97,8 @@ class Trainer:
             RunError: One is not a finite number.
         """
         count = max(self.cycle * self.config.schedule.updates, 1)
-        means = dict(zip(self.metrics, (self.losses / count).tolist(), strict=True))
+        (losses,) = self.team.average([self.losses])
+        means = dict(zip(self.metrics, (losses / count).tolist(), strict=True))
         for name, value in means.items():
             if not math.isfinite(value):
                 raise RunError(
@@ -109,8 +129,24 @@ class Trainer:
                 for key, value in optimizer.state_dict().items()
             },
             "losses": self.losses,
-            **{f"generator.{k}": v.get_state() for k, v in self._generators.items()},
+            **{f"generator.{k}": v.get_state() for k, v in self.generators.items()},
         }
+
+    def is_own(self, name: str) -> bool:
+        """Whether one of `tensors` differs between the processes of a run.
+
+        Weights are the same in all, and so are their moments and the normaliser. What a learner
+        notes in buffers it notes of its own batches.
+        """
+        buffers = (f"learner.{buffer}" for buffer, _ in self.agent.learner.named_buffers())
+        return name == "losses" or name.startswith("generator.") or name in buffers
+
+    def fingerprint(self) -> str:
+        """A checksum of all that the processes of a run have in common; nothing for one alone."""
+        shared = self.tensors() if self.team.size > 1 else {}
+        return checksum(
+            b"".join(v.cpu().numpy().tobytes() for k, v in shared.items() if not self.is_own(k))
+        )
 
     @torch.no_grad()
     def restore(self, tensors: dict[str, Tensor], counters: dict[str, Any]) -> None:
@@ -120,24 +156,16 @@ class Trainer:
             UserError: They are of another agent.
         """
         own = self.tensors()
-        for name, generator in self._generators.items():
+        for name, generator in self.generators.items():
             state = own.pop(f"generator.{name}")
             saved = tensors.pop(f"generator.{name}", torch.empty(0))
             if saved.shape == state.shape and saved.dtype == state.dtype:
                 generator.set_state(saved)
             else:  # of another kind of device: go on from a new seed
                 purpose = f"{name} after {counters['updates']}"
-                generator.manual_seed(derive_seed(self.config.seed, purpose))
+                generator.manual_seed(derive_seed(self.config.seed, purpose, self.team.rank))
         check_fit(own, tensors, "the checkpoint")
         for name, value in own.items():
             value.copy_(tensors[name])
         for name, value in counters.items():
             setattr(self, name, value)
-
-    @property
-    def _generators(self) -> dict[str, torch.Generator]:
-        return {
-            "replay": self.sampling,
-            "learning": self.learning,
-            "exploration": self.agent.generator,
-        }

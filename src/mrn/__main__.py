@@ -1,0 +1,5 @@
+"""`python -m mrn`, which is how torchrun starts it."""
+
+from mrn.cli import main
+
+main()

@@ -1,0 +1,172 @@
+"""The processes of one run, which torchrun has started: what they share, and what they say.
+
+Each has its environments and its part of the replay; together they compute what one process would.
+A run of a single process is a team of one, for which nothing here costs anything.
+"""
+
+import itertools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
+
+from mrn.errors import RunError, UserError
+
+PATIENCE = timedelta(minutes=10)
+"""How long a process waits for the others; one that has ended is noticed at once."""
+_JOINED = itertools.count()  # teams of this process, one after the other
+
+
+class Team:
+    """All processes of a run, seen by one of them. Each method is called by all, in one order."""
+
+    def __init__(self, rank: int = 0, size: int = 1, store: Any = None) -> None:
+        """Say which of how many this process is, and where they leave messages."""
+        self.rank, self.size, self._store = rank, size, store
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes the run's files and shows how it goes."""
+        return self.rank == 0
+
+    def share(self, name: str, total: int) -> int:
+        """How much of a number, which a setting has for the whole run, each process takes.
+
+        Raises:
+            UserError: It cannot be divided equally.
+        """
+        if total % self.size:
+            option, near = name.replace("_", "-"), max(total // self.size, 1) * self.size
+            raise UserError(
+                f"{self.size} processes cannot share {total} {name.replace('_', ' ')} equally: "
+                f"give --{option} {near}, or start another number of processes"
+            )
+        return total // self.size
+
+    def gather(self, value: Tensor) -> list[Tensor]:
+        """The tensors of all processes, which have the same shape, by rank."""
+        if self.size == 1:
+            return [value]
+        values = [torch.empty_like(value) for _ in range(self.size)]
+        with self._noticing():
+            dist.all_gather(values, value)
+        return values
+
+    def total(self, value: Tensor) -> Tensor:
+        """The sum over all processes, the same bits in each."""
+        if self.size == 1:
+            return value
+        value = value.clone()
+        with self._noticing():
+            dist.all_reduce(value)
+        return value
+
+    def average(self, tensors: list[Tensor]) -> list[Tensor]:
+        """The means over all processes of tensors, exchanged as one."""
+        if self.size == 1:
+            return tensors
+        flat = torch.cat([tensor.flatten() for tensor in tensors])
+        with self._noticing():
+            dist.all_reduce(flat)
+        parts = flat.div_(self.size).split([tensor.numel() for tensor in tensors])
+        return [part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True)]
+
+    def most(self, number: int) -> int:
+        """The largest of the processes' numbers."""
+        return max(int(value) for value in self.gather(torch.tensor(int(number))))
+
+    def texts(self, text: str) -> list[str]:
+        """The texts of all processes, by rank; they hold no null character."""
+        content = text.encode()
+        padded = content.ljust(self.most(len(content)), b"\0")
+        values = self.gather(torch.tensor(list(padded), dtype=torch.uint8))
+        return [bytes(value.tolist()).rstrip(b"\0").decode() for value in values]
+
+    def wait(self) -> None:
+        """Go on when all processes have come here."""
+        self.most(0)
+
+    def says_first(self) -> bool:
+        """Whether no other process has said yet why the run ends."""
+        with suppress(RuntimeError):  # the store may have ended, too
+            return self._store is None or self._store.add("said", 1) == 1
+        return True
+
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
+        """A process that is gone, or silent, becomes an error of those that wait for it."""
+        try:
+            yield
+        except RuntimeError as error:
+            raise RunError(
+                f"one of the run's {self.size} processes has ended without a word, or did not "
+                f"answer for {PATIENCE.seconds // 60} minutes (process {self.rank} waited for it); "
+                "the last checkpoint is whole"
+            ) from error
+
+
+ALONE = Team()
+"""A run of one process."""
+
+
+@contextmanager
+def joined() -> Iterator[Team]:
+    """The team that torchrun has started this process for; without torchrun, it is alone.
+
+    What ends one process ends the others, which wait for it: only the first one says why.
+    """
+    if processes() == 1:
+        yield ALONE
+        return
+    if dist.is_initialized():
+        raise UserError(
+            "torch.distributed is initialised already: leave that, and its end, to the training"
+        )
+    store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
+    store = PrefixStore(f"mrn-{next(_JOINED)}", store)
+    gpus = torch.cuda.is_available() and dist.is_nccl_available()
+    backend = "cpu:gloo,cuda:nccl" if gpus else "gloo"
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
+    team = Team(rank, size, store)
+    try:
+        yield team
+    except UserError as error:
+        error.said = not team.says_first()
+        raise
+    finally:
+        dist.destroy_process_group()
+
+
+def processes() -> int:
+    """How many torchrun has started, on all machines; 1 without it."""
+    started = dist.is_available() and dist.is_torchelastic_launched()
+    return int(os.environ["WORLD_SIZE"]) if started else 1
+
+
+def leads() -> bool:
+    """Whether this process writes a run's files and speaks for the others, before they join."""
+    return processes() == 1 or os.environ["RANK"] == "0"
+
+
+def processes_here() -> int:
+    """How many of them are on this machine."""
+    return int(os.environ["LOCAL_WORLD_SIZE"]) if processes() > 1 else 1
+
+
+def number_here() -> int:
+    """Which of those on this machine this one is, from 0."""
+    return int(os.environ["LOCAL_RANK"]) if processes() > 1 else 0
+
+
+def launcher(count: int) -> str:
+    """How `mrn` is typed for a run of so many processes."""
+    here = processes_here() if count == processes() else count
+    machines = f"--nnodes {count // here} " if count > here else ""
+    return f"torchrun {machines}--nproc-per-node {here} -m mrn" if count > 1 else "mrn"
