@@ -2,25 +2,30 @@
 
 import os
 import pickle
-import socket
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from torch.distributed import TCPStore
+
 from tests.commands import FORKS, Command
 
+STORES: list[TCPStore] = []
+"""Where teams meet; they outlive each process, as torchrun's do."""
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+
+def new_store() -> int:
+    """The port of a place to meet."""
+    STORES.append(TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False))
+    return STORES[-1].port
 
 
 def become(rank: int, size: int, port: int) -> None:
     """Set what torchrun sets."""
     os.environ |= {
         "TORCHELASTIC_RUN_ID": "test",
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
         "RANK": str(rank),
@@ -32,7 +37,7 @@ def become(rank: int, size: int, port: int) -> None:
 
 def start_team(size: int, *arguments: object) -> list[Command]:
     """An `mrn` command in each of so many processes."""
-    port = free_port()
+    port = new_store()
     return [Command(*arguments, prepare=partial(become, rank, size, port)) for rank in range(size)]
 
 
@@ -44,7 +49,7 @@ def finish(team: list[Command], timeout: float = 120) -> list[tuple[int, str, st
 
 def in_team(size: int, folder: Path, function: Callable[..., Any], *arguments: Any) -> list[Any]:
     """What a function, of a module, returns in each of so many processes."""
-    port = free_port()
+    port = new_store()
     files = [folder / f"result-{rank}" for rank in range(size)]
     members = [
         FORKS.Process(target=_member, args=(function, arguments, rank, size, port, file))

@@ -130,7 +130,9 @@ def joined() -> Iterator[Team]:
             "torch.distributed is initialised already: leave that, and its end, to the training"
         )
     store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
-    store = PrefixStore(f"mrn-{next(_JOINED)}", store)
+    # The store outlives a team, and a restart by torchrun: what earlier ones left is not ours.
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    store = PrefixStore(f"mrn-{attempt}-{next(_JOINED)}", store)
     gpus = torch.cuda.is_available() and dist.is_nccl_available()
     backend = "cpu:gloo,cuda:nccl" if gpus else "gloo"
     dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)

@@ -1,11 +1,13 @@
 """Runs in processes of their own, which can be killed at a chosen moment."""
 
+import fcntl
 import json
 import os
 import pty
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -126,6 +128,23 @@ def in_a_terminal(*command: str, cwd: Path, columns: int = 160) -> tuple[int, st
         shown += part
     os.close(main)
     return process.wait(), shown.decode()
+
+
+def children(pid: int) -> list[int]:
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(child) for child in path.read_text().split()] if path.exists() else []
+
+
+def on_a_terminal(*command: object) -> tuple[subprocess.Popen, int]:
+    """Start a command that a terminal belongs to, and the terminal: b"\\x03" is Ctrl-C."""
+    main, child = pty.openpty()
+    process = subprocess.Popen(
+        list(map(str, command)),
+        stdin=child, stdout=child, stderr=child, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
+    )  # fmt: skip
+    os.close(child)
+    return process, main
 
 
 def same_run(one: Path, other: Path) -> bool:

@@ -1,28 +1,19 @@
 """Ctrl-C, SIGTERM, and two processes on one folder."""
 
-import fcntl
 import os
-import pty
 import re
 import signal
-import subprocess
-import termios
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.commands import MRN, Command, mrn
-from tests.reliability.helpers import same_run, start, tiny, wait_for
+from tests.reliability.helpers import children, on_a_terminal, same_run, start, tiny, wait_for
 from tests.training.helpers import tiny_run
 
 LONG = "--cycles=12"
 SLOW = "tests.envs.own_envs:Slow-v0"
-
-
-def children(pid: int) -> list[int]:
-    path = Path(f"/proc/{pid}/task/{pid}/children")
-    return [int(child) for child in path.read_text().split()] if path.exists() else []
 
 
 def alive(pid: int) -> bool:
@@ -70,13 +61,7 @@ def test_sigterm_saves_in_the_middle_of_an_epoch(whole, tmp_path):
 
 
 def test_ctrl_c_in_a_terminal(whole, tmp_path):
-    main, child = pty.openpty()
-    process = subprocess.Popen(
-        [MRN, *tiny(tmp_path / "run", LONG)],
-        stdin=child, stdout=child, stderr=child, start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
-    )  # fmt: skip
-    os.close(child)
+    process, main = on_a_terminal(MRN, *tiny(tmp_path / "run", LONG))
     wait_for(tmp_path / "run", process)
     os.write(main, b"\x03")  # what the key sends
     shown = b""

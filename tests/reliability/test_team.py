@@ -1,23 +1,19 @@
 """Runs of two processes that are killed, interrupted, or asked for what they cannot do."""
 
-import fcntl
 import os
-import pty
 import signal
-import subprocess
 import sys
-import termios
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.commands import Command, mrn
-from tests.reliability.helpers import KILLED, same_run, tiny, wait_for
+from tests.reliability.helpers import KILLED, children, on_a_terminal, same_run, tiny, wait_for
 from tests.teams import finish, start_team
 from tests.training.helpers import metrics
 
-LONG = "--cycles=12"
+LONG = "--cycles=24"
 TORCHRUN = str(Path(sys.executable).with_name("torchrun"))
 
 
@@ -49,7 +45,7 @@ def test_one_killed_process_ends_the_other(victim, whole, tmp_path):
     team[victim].kill()
     began = time.monotonic()
     other = team[1 - victim]
-    output, errors = other.communicate(timeout=30)
+    _, errors = other.communicate(timeout=30)
     assert time.monotonic() - began < 30
     assert team[victim].wait(5) == KILLED
     assert other.returncode == 3
@@ -76,7 +72,7 @@ def test_a_signal_to_any_process_saves_once_and_ends_all(receivers, whole, tmp_p
     assert len(names) == 2
     assert names[0] == "000002-000000"
     epoch, cycle = map(int, names[1].split("-"))
-    assert (epoch, 0 < cycle < 12) == (2, True)
+    assert (epoch, 0 < cycle < 24) == (2, True)
     go_on(folder, whole)
 
 
@@ -127,32 +123,24 @@ def test_an_environment_that_fails_in_one_process_is_named_once(tmp_path):
     assert "RuntimeError: a fuse has blown" in other_errors
 
 
-def test_torchrun_and_ctrl_c_in_a_terminal(whole, tmp_path):
-    """As a user does it: two processes by torchrun, Ctrl-C, and the command that was told."""
+def test_torchrun_starts_again_after_a_kill_and_ends_at_ctrl_c(whole, tmp_path):
+    """As a user does it, with a torchrun that is to start the processes once more."""
     folder = tmp_path / "run"
-    command = [TORCHRUN, "--standalone", "--nproc-per-node", "2", "-m", "mrn"]
-    main, child = pty.openpty()
-    process = subprocess.Popen(
-        [*command, *tiny(folder, LONG)],
-        stdin=child, stdout=child, stderr=child, start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
-    )  # fmt: skip
-    os.close(child)
+    options = ("--standalone", "--nproc-per-node", "2", "--max-restarts", "1", "-m", "mrn")
+    process, main = on_a_terminal(TORCHRUN, *options, *tiny(folder, LONG, "--resume"))
     wait_for(folder, process)
-    os.write(main, b"\x03")
+    os.kill(children(process.pid)[1], signal.SIGKILL)
     shown = b""
     while True:
         try:
             shown += os.read(main, 65536)
-        except OSError:
+        except OSError:  # the other side is closed
             break
+        if b"resumed at epoch 2" in shown and b"\x03" not in shown:
+            os.write(main, b"\x03")
+            shown += b"\x03"
     os.close(main)
     process.wait(timeout=60)
     assert shown.count(b"SIGINT: saved; to go on: torchrun --nproc-per-node 2 -m mrn resume") == 1
     assert len(metrics(folder)) == 1
-    again = subprocess.run(
-        [*command, "resume", folder], capture_output=True, text=True, timeout=120
-    )
-    assert again.returncode == 0, again.stderr
-    assert again.stdout.count("Done. Metrics and weights are in") == 1
-    assert same_run(whole, folder)
+    go_on(folder, whole)
