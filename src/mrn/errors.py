@@ -16,7 +16,7 @@ class UserError(Exception):
     """A mistake in what was asked for; the command line prints it alone and exits with its code."""
 
     exit_code = 2
-    said = False
+    said: bool = False
     """Whether another process of the same run says it."""
 
 
