@@ -156,6 +156,25 @@ def test_bands_are_intervals_of_the_mean_and_stay_in_range(tmp_path):
     assert [line.get_xdata()[0] for line in shared] == [2]
 
 
+def test_a_legend_of_many_long_names_leaves_the_panels_their_room(tmp_path):
+    """Thirteen methods, of which no task has all: matplotlib would warn where nothing is left."""
+    critics = ["mrn", "monolithic", "bvn", "dn", "wn", "pqe", "iqe"]
+    for place, critic in enumerate(critics + [f"{critic}-released" for critic in critics[:6]]):
+        task = "FetchReach" if place % 2 else "FetchPush"
+        write_run(tmp_path, [0.5, 1.0], 1, critic=critic, task=task)
+    tasks = group(find_runs(tmp_path))[""]
+    methods = sorted({method for present in tasks.values() for method in present})
+    figure = draw_curves(tasks, list(tasks), methods)
+    figure.canvas.draw()
+    (legend,) = figure.legends
+    top = legend.get_window_extent().ymax
+    for panel in figure.axes:
+        assert panel.get_window_extent().ymin > top
+        assert panel.get_window_extent().height > 1.5 * figure.dpi
+    assert 0 <= legend.get_window_extent().xmin
+    assert legend.get_window_extent().xmax <= figure.bbox.xmax
+
+
 @pytest.fixture
 def recipes(tmp_path):
     """Epochs of 1,000 episodes by one recipe, of 250 by the other; two seeds each."""

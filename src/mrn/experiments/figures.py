@@ -1,6 +1,7 @@
 """The paper's figures, drawn from runs: learning curves per task, and the aggregates."""
 
 import os
+import textwrap
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,8 +86,8 @@ def draw_curves(tasks: Tasks, names: list[str], methods: list[str]) -> "Figure":
     """
     columns = min(COLUMNS, len(names))
     rows = -(-len(names) // columns)
-    size = (max(3.0 * columns, 6.0), 2.5 * rows + 0.7)
-    figure = pyplot().figure(figsize=size, layout="constrained")
+    width = max(3.0 * columns, 6.0)
+    figure = pyplot().figure(layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False)
     shown, palette = short_names(methods), colours(methods)
     for panel in panels.flat[len(names) :]:
@@ -106,14 +107,23 @@ def draw_curves(tasks: Tasks, names: list[str], methods: list[str]) -> "Figure":
     for row in panels:
         row[0].set_ylabel("success")
     handles = [pyplot().Line2D([], [], color=palette[m], label=shown[m]) for m in methods]
-    place = {"loc": "outside lower center", "ncols": min(len(methods), int(size[0] / 1.5))}
     said = []
     if any(len(runs) > 1 for present in tasks.values() for runs in present.values()):
         said.append("bands: 95 % bootstrap interval of the mean over seeds")
     if any(line.get_gid() == SHARED for panel in panels.flat for line in panel.lines):
         said.append("dashed: the last epoch that all methods have, where they are compared")
+    # In inches: a panel is 2.5 high, a name of the legend 0.2, and 0.08 wide for each letter.
+    longest = max((len(shown[method]) for method in methods), default=0)
+    across = min(max(int(width / (0.6 + 0.08 * longest)), 1), max(len(methods), 1))
+    below = 0.2 * -(-len(methods) // across) + 0.15 * len(said)
+    figure.set_size_inches(width, 2.5 * rows + 0.15 + below)
     figure.legend(
-        handles=handles, frameon=False, title="\n".join(said) or None, title_fontsize=7, **place
+        handles=handles,
+        frameon=False,
+        title="\n".join(said) or None,
+        title_fontsize=7,
+        loc="outside lower center",
+        ncols=across,
     )
     return figure
 
@@ -191,7 +201,8 @@ def _label(panel: "Axes", task: str, present: dict[str, list[Run]], missing: lis
         panel.text(0.5, 0.5, "no runs", ha="center", color="gray", **style)
     elif missing:
         box = {"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1}
-        panel.text(0.97, 0.05, f"missing: {', '.join(missing)}", ha="right", bbox=box, **style)
+        told = textwrap.fill(f"missing: {', '.join(missing)}", 40)
+        panel.text(0.97, 0.05, told, ha="right", bbox=box, **style)
 
 
 def _planned(experiment: str, tasks: Tasks) -> tuple[list[str], list[str]]:
