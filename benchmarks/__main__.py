@@ -6,7 +6,7 @@ from pathlib import Path
 from benchmarks import agents, collection, cycle, end_to_end, growth, saving, update
 from benchmarks.report import show, with_tables
 from mrn.device import cpu_name, default_threads, settle_memory, torch_threads
-from mrn.training.rundir import versions
+from mrn.training.about import versions
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "latest.json"

@@ -15,8 +15,8 @@ from mrn.config import Config
 from mrn.envs import find_task, make_envs
 from mrn.intervals import wilson
 from mrn.tables import Table, show, write_sections
+from mrn.training.about import read_settings
 from mrn.training.layout import CHECKPOINTS, CONFIG
-from mrn.training.rundir import read_settings
 from mrn.training.trainer import Trainer
 
 PAGE = Path(__file__).parents[1] / "docs" / "recipes.md"

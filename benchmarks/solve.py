@@ -20,8 +20,8 @@ from benchmarks.report import machine, solve_table
 from mrn.device import cpu_name, default_threads, settle_memory
 from mrn.files import write_atomically
 from mrn.tables import markdown, require_sections, show, with_section
+from mrn.training.about import versions
 from mrn.training.metrics import Row
-from mrn.training.rundir import versions
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "solve.json"

@@ -20,9 +20,9 @@ from mrn.errors import reported
 from mrn.files import write_atomically
 from mrn.integrations.video import record
 from mrn.tables import markdown, with_section
+from mrn.training.about import read_about
 from mrn.training.layout import CONFIG, METRICS, weights_file
 from mrn.training.metrics import read_metrics
-from mrn.training.rundir import read_about
 
 PAGE = Path(__file__).with_name("zoo.md")
 PICTURES = Path(__file__).with_name("zoo")

@@ -4,6 +4,7 @@ Importing torch and EnvPool takes longer than most of these commands. So they ru
 process that has done it, but for a few that are started as a user starts them.
 """
 
+import atexit
 import multiprocessing
 import os
 import shutil
@@ -91,4 +92,7 @@ def _command(words: list[str], cwd: Path, out: Path, err: Path, prepare: Callabl
     sys.argv = ["mrn", *words]
     from mrn.cli import main
 
-    main()
+    try:
+        main()
+    finally:
+        atexit._run_exitfuncs()  # which a fork of multiprocessing does not come to

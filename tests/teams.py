@@ -1,5 +1,6 @@
 """Teams of processes: forks that find in their environment what torchrun puts there."""
 
+import atexit
 import os
 import pickle
 from collections.abc import Callable
@@ -59,6 +60,8 @@ def in_team(size: int, folder: Path, function: Callable[..., Any], *arguments: A
         member.start()
     for member in members:
         member.join(120)
+        member.kill()  # if it hangs
+        member.join()
     assert [member.exitcode for member in members] == [0] * size
     return [pickle.loads(file.read_bytes()) for file in files]
 
@@ -68,3 +71,4 @@ def _member(
 ) -> None:
     become(rank, size, port)
     file.write_bytes(pickle.dumps(function(*arguments)))
+    atexit._run_exitfuncs()  # which a fork of multiprocessing does not come to

@@ -1,11 +1,19 @@
 """What the processes of a run tell each other."""
 
+import os
+import pickle
+import signal
+
 import pytest
 import torch
 
+import mrn
+from mrn.device import default_threads, find_device, machine
 from mrn.errors import RunError, UserError
+from mrn.signals import Interruption
 from mrn.team import ALONE, Team, joined, launcher
 from tests.teams import in_team
+from tests.training.helpers import same_weights
 
 
 def exchange() -> dict:
@@ -97,11 +105,72 @@ def test_a_process_may_train_two_runs_one_after_the_other(tmp_path):
 
 
 def test_equal_shares_alone():
-    assert Team(size=4).share("episodes", 20) == 5
-    with pytest.raises(UserError, match="3 processes cannot share 20 episodes.*--episodes 18"):
-        Team(size=3).share("episodes", 20)
-    with pytest.raises(UserError, match="share 1 batch size equally: give --batch-size 2"):
-        Team(size=2).share("batch_size", 1)
+    assert Team(size=4).divide(episodes=20, batch_size=1024) == [5, 256]
+    told = "cannot divide --episodes 20 and --batch-size 1024 equally: give --episodes 21 "
+    with pytest.raises(UserError, match=f"3 processes {told}--batch-size 1023, or start another"):
+        Team(size=3).divide(episodes=20, batch_size=1024)
+    with pytest.raises(UserError, match="equally: give --batch-size 8, or start"):
+        Team(size=8).divide(episodes=16, batch_size=1)
+
+
+def test_each_process_of_a_machine_has_a_gpu_of_its_own(monkeypatch):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    assert str(find_device("auto")) == "cuda"
+    assert str(find_device("cuda:1")) == "cuda:1"
+    monkeypatch.setattr("mrn.device.processes_here", lambda: 2)
+    monkeypatch.setattr("mrn.device.number_here", lambda: 1)
+    assert str(find_device("auto")) == str(find_device("cuda")) == "cuda:1"
+    assert str(find_device("cpu")) == "cpu"
+    with pytest.raises(UserError, match="each of the 2 processes here needs a GPU of its own"):
+        find_device("cuda:1")
+    monkeypatch.setattr("mrn.device.processes_here", lambda: 3)
+    with pytest.raises(UserError, match="of which there are 2; give --device cuda and so many"):
+        find_device("auto")
+
+
+def test_cores_are_the_machines_and_threads_a_share(monkeypatch):
+    cores = int(machine()["cores"])
+    monkeypatch.setattr("mrn.device.processes_here", lambda: 2)
+    assert int(machine()["cores"]) == cores
+    assert default_threads() == max(cores // 2, 1)
+
+
+class Late(Team):
+    """A team in whose exchange a signal arrives."""
+
+    def most(self, number):
+        os.kill(os.getpid(), signal.SIGINT)
+        return number
+
+
+def test_a_signal_during_the_exchange_is_for_the_next_one():
+    with Interruption("saving", Late(size=2)) as interruption:
+        assert not interruption.agreed()
+        assert interruption.received == signal.SIGINT
+        assert interruption.agreed()
+
+
+def test_torchruns_copy_of_a_signal_is_not_a_second_one(monkeypatch):
+    now = [10.0]
+    killed = []
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    with Interruption("saving", Team(size=2)) as interruption:
+        for later in (0, 0.5, 2.0):
+            now[0] = 10.0 + later
+            if later == 2.0:
+                monkeypatch.setattr("os.kill", lambda *arguments: killed.append(arguments))
+                interruption._receive(signal.SIGTERM, None)
+            else:
+                os.kill(os.getpid(), signal.SIGTERM)
+            assert interruption.received == signal.SIGTERM
+    assert killed == [(os.getpid(), signal.SIGTERM)]
+
+
+def test_an_agent_can_be_sent_to_other_processes():
+    agent = mrn.load("zoo:FetchReach")
+    agent.learner.optimizers["optimizer"].combine = ALONE.average  # as training leaves it
+    again = pickle.loads(pickle.dumps(agent))
+    assert same_weights(agent, again)
 
 
 def test_how_it_is_started():

@@ -12,19 +12,16 @@ from typing import Any
 import torch
 
 from mrn.errors import UserError, unknown
-from mrn.team import processes_here
+from mrn.team import number_here, processes_here
 
 
-def find_device(name: str, number: int = 0) -> torch.device:
+def find_device(name: str) -> torch.device:
     """The device of that name; `auto` is the GPU if there is one.
 
-    Args:
-        name: As a user gives it.
-        number: Of this process among those of a run on this machine, each of which has the GPU of
-            its number where none is named.
+    Of several processes of a run on this machine each has a GPU of its own.
 
     Raises:
-        UserError: There is no such device here; lists those there are.
+        UserError: There is no such device here, or not one for each process; lists those there are.
     """
     cuda = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
     known = ["auto", "cpu", *(["cuda"] if cuda else []), *cuda]
@@ -37,16 +34,20 @@ def find_device(name: str, number: int = 0) -> torch.device:
         raise unknown("device", name, known)
     if name == "auto":
         name = "cuda" if cuda else "cpu"
-    return (
-        torch.device("cuda", number % len(cuda))
-        if name == "cuda" and number
-        else torch.device(name)
-    )
+    count = processes_here()
+    if name == "cpu" or count == 1:
+        return torch.device(name)
+    if name != "cuda" or count > len(cuda):
+        raise UserError(
+            f"device {name!r}: each of the {count} processes here needs a GPU of its own, of which "
+            f"there are {len(cuda)}; give --device cuda and so many processes, or --device cpu"
+        )
+    return torch.device("cuda", number_here())
 
 
 def machine() -> dict[str, str]:
     """The hardware of this process, in a person's words."""
-    found = {"cpu": cpu_name(), "cores": str(default_threads())}
+    found = {"cpu": cpu_name(), "cores": str(_cores())}
     if torch.cuda.is_available():
         found["gpu"] = torch.cuda.get_device_name()
     return found
@@ -61,10 +62,13 @@ def cpu_name() -> str:
 
 
 def default_threads() -> int:
-    """The cores this process may use: its share, where a run has more processes here."""
-    affinity = hasattr(os, "sched_getaffinity")
-    cores = len(os.sched_getaffinity(0)) if affinity else os.cpu_count() or 1
-    return max(cores // processes_here(), 1)
+    """The cores for this process: its share, where a run has more processes here."""
+    return max(_cores() // processes_here(), 1)
+
+
+def _cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

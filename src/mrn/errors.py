@@ -31,6 +31,21 @@ class RunError(UserError):
         self.resumable = resumable
 
 
+class Interrupted(KeyboardInterrupt):
+    """The run was asked to end; it has saved."""
+
+    def __init__(self, number: int, message: str, said: bool = False) -> None:
+        """Remember which signal it was: the exit code is 128 more.
+
+        Args:
+            number: Of the signal.
+            message: What happened, and how to go on.
+            said: Whether another process of the same run says it.
+        """
+        super().__init__(message)
+        self.number, self.said = number, said
+
+
 def unknown(kind: str, name: str, known: list[str], more: str = "") -> UserError:
     """The error for a name that nothing goes by: the nearest one, and all there are."""
     near = get_close_matches(name, known, n=1, cutoff=0.5) or [

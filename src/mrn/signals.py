@@ -4,28 +4,17 @@ import ctypes
 import os
 import signal
 import threading
+import time
 from contextlib import suppress
 from types import FrameType
 from typing import Any
 
+from mrn.errors import Interrupted
 from mrn.team import ALONE, Team
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-class Interrupted(KeyboardInterrupt):
-    """The run was asked to end; it has saved."""
-
-    def __init__(self, number: int, message: str, said: bool = False) -> None:
-        """Remember which signal it was: the exit code is 128 more.
-
-        Args:
-            number: Of the signal.
-            message: What happened, and how to go on.
-            said: Whether another process of the same run says it.
-        """
-        super().__init__(message)
-        self.number, self.said = number, said
+AT_ONCE = 1.0
+"""Seconds in which a second signal to a process of many is the first one, passed on by torchrun."""
 
 
 class Interruption:
@@ -41,6 +30,7 @@ class Interruption:
         self.received: int | None = None
         self.notice, self.team = notice, team
         self._before: dict[int, Any] = {}
+        self._first: float | None = None  # when a signal was received
 
     def __enter__(self) -> "Interruption":
         """Take over the signals; Python allows it in the main thread only."""
@@ -55,8 +45,10 @@ class Interruption:
 
     def agreed(self) -> bool:
         """Whether any process of the team has received a signal; if so, all have from now on."""
-        self.received = self.team.most(self.received or 0) or None
-        return self.received is not None
+        number = self.team.most(self.received or 0)
+        if number:  # else one that came during the exchange is for the next time
+            self.received = number
+        return bool(number)
 
     def end(self, remedy: str) -> Interrupted:
         """The exception to raise once all is saved; `remedy` is the command that goes on."""
@@ -66,9 +58,15 @@ class Interruption:
         return Interrupted(self.received, message, said=not self.team.leads)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
-        self.received = number
-        for each in _SIGNALS:
-            signal.signal(each, signal.SIG_DFL)  # the next one ends the process
+        now = time.monotonic()
+        if self._first is not None and now < self._first + AT_ONCE:
+            return
+        again, self.received, self._first = self._first is not None, number, now
+        if again or self.team.size == 1:
+            for each in _SIGNALS:
+                signal.signal(each, signal.SIG_DFL)  # the next one ends the process
+        if again:
+            os.kill(os.getpid(), number)
         # Not print: a handler may run in the middle of another print. Who reads a pipe may be gone.
         with suppress(OSError):
             if self.team.leads:

@@ -4,9 +4,10 @@ Each has its environments and its part of the replay; together they compute what
 A run of a single process is a team of one, for which nothing here costs anything.
 """
 
+import atexit
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
@@ -14,13 +15,13 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.distributed_c10d import PrefixStore
-from torch.distributed.rendezvous import rendezvous
 
-from mrn.errors import RunError, UserError
+from mrn.errors import Interrupted, RunError, UserError
 
 PATIENCE = timedelta(minutes=10)
 """How long a process waits for the others; one that has ended is noticed at once."""
+FAREWELL = timedelta(seconds=10)
+"""How long a process that ends waits for another one's last words."""
 _JOINED = itertools.count()  # teams of this process, one after the other
 
 
@@ -36,19 +37,25 @@ class Team:
         """Whether this process writes the run's files and shows how it goes."""
         return self.rank == 0
 
-    def share(self, name: str, total: int) -> int:
-        """How much of a number, which a setting has for the whole run, each process takes.
+    def divide(self, **totals: int) -> list[int]:
+        """How much of each setting, which is for the whole run, one process takes.
 
         Raises:
-            UserError: It cannot be divided equally.
+            UserError: They cannot be divided equally; says the nearest that can.
         """
-        if total % self.size:
-            option, near = name.replace("_", "-"), max(total // self.size, 1) * self.size
+        nearest = {
+            name.replace("_", "-"): max(round(total / self.size), 1) * self.size
+            for name, total in totals.items()
+            if total % self.size
+        }
+        if nearest:
+            given = " and ".join(f"--{name.replace('_', '-')} {n}" for name, n in totals.items())
+            remedy = " ".join(f"--{name} {number}" for name, number in nearest.items())
             raise UserError(
-                f"{self.size} processes cannot share {total} {name.replace('_', ' ')} equally: "
-                f"give --{option} {near}, or start another number of processes"
+                f"{self.size} processes cannot divide {given} equally: give {remedy}, or start "
+                "another number of processes"
             )
-        return total // self.size
+        return [total // self.size for total in totals.values()]
 
     def gather(self, value: Tensor) -> list[Tensor]:
         """The tensors of all processes, which have the same shape, by rank."""
@@ -93,11 +100,20 @@ class Team:
         """Go on when all processes have come here."""
         self.most(0)
 
-    def says_first(self) -> bool:
-        """Whether no other process has said yet why the run ends."""
+    def _speaks(self) -> bool:
+        """Whether this process is the first to end, and says why."""
         with suppress(RuntimeError):  # the store may have ended, too
-            return self._store is None or self._store.add("said", 1) == 1
+            return self._store.add("ends", 1) == 1
         return True
+
+    def _leave(self, speaks: bool) -> None:
+        """End after the one that says why: torchrun ends all as soon as one has ended."""
+        store, self._store, self.size = self._store, None, 1
+        with suppress(RuntimeError):
+            if speaks:
+                atexit.register(_quietly(store.set), "said", "")
+            else:
+                store.wait(["said"], FAREWELL)
 
     @contextmanager
     def _noticing(self) -> Iterator[None]:
@@ -107,8 +123,8 @@ class Team:
         except RuntimeError as error:
             raise RunError(
                 f"one of the run's {self.size} processes has ended without a word, or did not "
-                f"answer for {PATIENCE.seconds // 60} minutes (process {self.rank} waited for it); "
-                "the last checkpoint is whole"
+                f"answer for {PATIENCE.seconds // 60} minutes (process {self.rank} waited for it: "
+                f"{_first_line(error)}); the last checkpoint is whole"
             ) from error
 
 
@@ -129,21 +145,55 @@ def joined() -> Iterator[Team]:
         raise UserError(
             "torch.distributed is initialised already: leave that, and its end, to the training"
         )
-    store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
-    # The store outlives a team, and a restart by torchrun: what earlier ones left is not ours.
-    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    store = PrefixStore(f"mrn-{attempt}-{next(_JOINED)}", store)
-    gpus = torch.cuda.is_available() and dist.is_nccl_available()
-    backend = "cpu:gloo,cuda:nccl" if gpus else "gloo"
-    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
-    team = Team(rank, size, store)
+    team = _meet()
     try:
         yield team
     except UserError as error:
-        error.said = not team.says_first()
+        error.said = not team._speaks()
+        team._leave(speaks=not error.said)
+        raise
+    except Interrupted as interrupted:
+        team._leave(speaks=not interrupted.said)
         raise
     finally:
         dist.destroy_process_group()
+        team.size = 1  # what is left of it, an optimiser's, is of one process
+
+
+def _meet() -> Team:
+    """Find the other processes.
+
+    Raises:
+        UserError: They cannot be found.
+    """
+    from torch.distributed.distributed_c10d import PrefixStore
+    from torch.distributed.rendezvous import rendezvous
+
+    gpus = torch.cuda.is_available() and dist.is_nccl_available()
+    backend = "cpu:gloo,cuda:nccl" if gpus else "gloo"
+    # The store outlives a team, and a restart by torchrun: what earlier ones left is not ours.
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    try:
+        store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
+        store = PrefixStore(f"mrn-{attempt}-{next(_JOINED)}", store)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
+    except RuntimeError as error:
+        raise UserError(
+            f"the {processes()} processes of the run cannot reach each other: {_first_line(error)}"
+        ) from error
+    return Team(rank, size, store)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _quietly(call: Callable[..., Any]) -> Callable[..., None]:
+    def quiet(*arguments: Any) -> None:
+        with suppress(RuntimeError):
+            call(*arguments)
+
+    return quiet
 
 
 def processes() -> int:

@@ -171,7 +171,7 @@ def test_a_legend_of_many_long_names_leaves_the_panels_their_room(tmp_path):
     for panel in figure.axes:
         assert panel.get_window_extent().ymin > top
         assert panel.get_window_extent().height > 1.5 * figure.dpi
-    assert 0 <= legend.get_window_extent().xmin
+    assert legend.get_window_extent().xmin >= 0
     assert legend.get_window_extent().xmax <= figure.bbox.xmax
 
 

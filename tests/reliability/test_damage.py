@@ -15,8 +15,8 @@ import mrn
 from mrn.envs import find_task
 from mrn.files import checksum
 from mrn.replay import ReplayBuffer
+from mrn.training.about import read_settings
 from mrn.training.checkpoint import Checkpoints
-from mrn.training.rundir import read_settings
 from mrn.training.trainer import Trainer
 from tests.training.helpers import tiny_run
 

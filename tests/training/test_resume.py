@@ -10,8 +10,8 @@ import pytest
 
 import mrn
 from mrn.signals import Interruption
+from mrn.training.about import read_about
 from mrn.training.layout import checkpoint_folders
-from mrn.training.rundir import read_about
 from tests.reliability.helpers import same_run
 from tests.training.helpers import TINY, metrics, same_weights, tiny_run
 

@@ -10,6 +10,11 @@ Combine = Callable[[list[Tensor]], list[Tensor]]
 """What is done with the gradients of all weights before a step."""
 
 
+def as_they_are(gradients: list[Tensor]) -> list[Tensor]:
+    """The gradients themselves: what a single process steps by."""
+    return gradients
+
+
 class Adam:
     """PyTorch's Adam, through its functional form.
 
@@ -20,7 +25,7 @@ class Adam:
     def __init__(self, weights: Iterable[Tensor], learning_rate: float) -> None:
         """Start with moments of zero."""
         self.weights, self.learning_rate = list(weights), learning_rate
-        self.combine: Combine = lambda gradients: gradients  # a run of many processes averages
+        self.combine: Combine = as_they_are  # a run of many processes averages
         self.mean = [torch.zeros_like(weight) for weight in self.weights]
         self.square = [torch.zeros_like(weight) for weight in self.weights]
         self.steps = [torch.zeros((), device=weight.device) for weight in self.weights]

@@ -86,7 +86,7 @@ def train_command(arguments: Sequence[str]) -> Callable[..., None]:
 
 
 def _read_config(file: Path) -> Config:
-    from mrn.training.rundir import read_about_file
+    from mrn.training.about import read_about_file
 
     return read_about_file(file).config
 
@@ -109,7 +109,7 @@ def resume(
         threads: CPU threads; by default as it was started.
         track: Show the run in `wandb` or `trackio`; by default where it was shown until now.
     """
-    from mrn.training.rundir import read_settings
+    from mrn.training.about import read_settings
 
     asked = {"epochs": epochs, "stop_at": stop_at, "device": device, "threads": threads}
     changes: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}

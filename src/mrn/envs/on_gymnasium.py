@@ -75,7 +75,8 @@ class GymnasiumEnv(GoalVectorEnv):
         observation, reward, terminated, truncated, info = answer
         if not np.isfinite(reward).all():
             env = int(np.argwhere(~np.isfinite(reward))[0, 0])
-            raise RunError(f"not a finite number in the reward (environment {env}): {reward[env]}")
+            which = f"environment {self.first + env}"
+            raise RunError(f"not a finite number in the reward ({which}): {reward[env]}")
         success = success_of(info)
         if success is None:  # then the reward tells
             success = reward + self.task.reward_shift >= 0

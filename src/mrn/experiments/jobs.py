@@ -9,9 +9,10 @@ from typing import NamedTuple
 from mrn.config import Config
 from mrn.errors import UserError
 from mrn.experiments.suite import Suite
+from mrn.training.about import read_settings
 from mrn.training.layout import CONFIG, METRICS
 from mrn.training.metrics import read_metrics
-from mrn.training.rundir import check_settings, read_settings
+from mrn.training.rundir import check_settings
 
 
 class Standing(NamedTuple):

@@ -15,9 +15,9 @@ from mrn.envs import TASKS
 from mrn.errors import UserError
 from mrn.naming import safe_name
 from mrn.plotting import in_order
+from mrn.training.about import About, read_about, read_about_file
 from mrn.training.layout import CONFIG, METRICS
 from mrn.training.metrics import read_metrics
-from mrn.training.rundir import About, read_about, read_about_file
 
 Array = NDArray[np.float64]
 

@@ -48,6 +48,19 @@ ROWS = ("state", "achieved", "goal", "action", "since_start", "until_end", "term
 """The tables that make a row."""
 
 
+def check_capacity(capacity: int, at_once: int, horizon: int) -> None:
+    """Refuse a capacity, in transitions, that does not hold the episodes stored at once.
+
+    Raises:
+        UserError: Says the least that does.
+    """
+    if capacity < at_once * horizon:
+        raise UserError(
+            f"capacity must be at least the {at_once} episodes of {horizon} transitions that are "
+            f"stored at once ({at_once * horizon}), got {capacity}"
+        )
+
+
 class ReplayBuffer:
     """A ring of rows that holds as many whole episodes as fit, the newest ones."""
 
@@ -69,11 +82,7 @@ class ReplayBuffer:
             reward: The task's, which tells in which episodes something moved: where what was
                 achieved at the end does not count as achieved at the start.
         """
-        if capacity < at_once * shape.horizon:
-            raise UserError(
-                f"capacity must be at least the {at_once} episodes of {shape.horizon} transitions "
-                f"that are stored at once ({at_once * shape.horizon}), got {capacity}"
-            )
+        check_capacity(capacity, at_once, shape.horizon)
         self.horizon, self.reward = shape.horizon, reward
         self.rows = capacity // shape.horizon * (shape.horizon + 1)
 

@@ -119,6 +119,7 @@ class Checkpoints:
                 shutil.rmtree(final, ignore_errors=True)
                 os.replace(aside, final)
                 sync_folder(self.folder)
+            team.wait()  # no process ends before all is whole
         except OSError as error:
             raise RunError(
                 f"cannot write a checkpoint to {self.folder}: {error.strerror}; earlier ones are "
@@ -216,13 +217,16 @@ class Checkpoints:
             files.append((self.folder / piece.name, piece.sha256))
         for file, expected in files:
             check_sum(file, expected)
+        state = read_tensors(path / names[0])
+        if not team.leads:
+            state |= read_tensors(path / names[team.rank])
         return Saved(
             path,
             from_dict(Manifest, about, str(path)),
             Config.from_json(config, str(path)),
             check_rows(metrics, columns, str(path)),
             parts,
-            read_tensors(path / names[0]) | read_tensors(path / names[team.rank]),
+            state,
         )
 
     def _remove_old(self, before: set[str]) -> None:

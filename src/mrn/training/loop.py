@@ -15,7 +15,8 @@ from mrn.errors import RunError
 from mrn.naming import NO_CRITIC
 from mrn.seeding import derive_seed
 from mrn.signals import Interruption
-from mrn.team import Team, joined, launcher, number_here
+from mrn.team import Team, joined, launcher
+from mrn.training.about import check_processes
 from mrn.training.agent import Agent
 from mrn.training.checkpoint import Checkpoints
 from mrn.training.evaluate import evaluate
@@ -65,7 +66,7 @@ def _run(
 ) -> Agent:
     if config.critic != NO_CRITIC:
         find_critic(config.critic)
-    device = find_device(config.device, number_here())
+    device = find_device(config.device)
     task = find_task(config.task, config.reward_shift, config.env_kwargs)
     shape, plan = task.shape, config.schedule
     epochs, threads = config.epochs or task.epochs, config.threads or default_threads()
@@ -74,6 +75,8 @@ def _run(
     if resume and folder.is_dir() and is_finished_run(folder, config):
         say(f"{folder} is finished: there is nothing left to train", progress)
         return Agent.load(weights_file(folder), device)
+    if resume:
+        check_processes(folder, team.size)
     with memory_errors(SMALLER):
         trainer, checkpoints = Trainer(config, task, device, team), Checkpoints(folder)
 

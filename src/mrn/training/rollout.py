@@ -37,15 +37,15 @@ def play(
     into.terminated.fill(False)
     running = np.ones(envs.num_envs, bool)
     observation = envs.reset(seed, episode)
-    _store(into, 0, observation)
+    _store(into, 0, observation, envs.first)
     for t in range(envs.task.horizon):
         action = policy(observation)
-        _check("policy's action", action, t)
+        _check("policy's action", action, t, envs.first)
         step = envs.step(action)
         observation = step.observation
         into.action[:, t] = action
         into.success[:, t] = step.success
-        _store(into, t + 1, observation)
+        _store(into, t + 1, observation, envs.first)
         ended = running & (step.terminated | step.truncated)
         if ended.any():
             into.length[ended] = t + 1
@@ -72,15 +72,15 @@ def play_many(
         yield Episodes(*(values[:wanted] for values in played))
 
 
-def _store(into: Episodes, t: int, observation: Observation) -> None:
+def _store(into: Episodes, t: int, observation: Observation, first: int) -> None:
     for name, value in observation._asdict().items():
-        _check(f"environment's {name}", value, t)
+        _check(f"environment's {name}", value, t, first)
         getattr(into, name)[:, t] = value
 
 
-def _check(what: str, value: np.ndarray, t: int) -> None:
+def _check(what: str, value: np.ndarray, t: int, first: int) -> None:
     if not np.isfinite(value).all():
         env = int(np.argwhere(~np.isfinite(value))[0, 0])
         raise RunError(
-            f"not a finite number in the {what} (environment {env}, step {t}): {value[env]}"
+            f"not a finite number in the {what} (environment {first + env}, step {t}): {value[env]}"
         )

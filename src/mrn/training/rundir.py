@@ -1,20 +1,16 @@
 """The folder of a run: settings, a row of metrics per epoch, TensorBoard events, weights."""
 
 import json
-import platform
 import shlex
-import warnings
 from collections.abc import Iterable, Sequence
-from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from mrn.config import Config, flatten
-from mrn.device import machine
 from mrn.envs import TaskShape
 from mrn.errors import UserError
-from mrn.files import aside, parse_json, read_bounded, write_atomically
+from mrn.files import aside, write_atomically
 from mrn.team import launcher
+from mrn.training.about import circumstances, read_about, read_settings
 from mrn.training.events import Events
 from mrn.training.layout import CONFIG, EVENTS, LOCK, METRICS, checkpoint_folders
 from mrn.training.lock import RunLock
@@ -31,8 +27,6 @@ CHANGEABLE = (
 )
 """Settings that do not decide what a run computes, or only how far it goes; or (device, threads) in
 which order sums are rounded, from which two runs drift apart (docs/reproduce.md, Threads)."""
-
-_PACKAGES = ("mrn", "torch", "numpy", "envpool", "gymnasium", "gymnasium-robotics", "mujoco")
 
 
 class RunDir:
@@ -74,9 +68,8 @@ class RunDir:
         try:
             if resume:
                 is_finished_run(path, config)  # refuses other settings
-                _check_processes(path, processes)
             about = {"config": config.to_dict(), "task": vars(shape), "processes": processes}
-            about |= _circumstances(path)
+            about |= circumstances(path)
             self.about = json.dumps(about, indent=2).encode()
         except BaseException:
             self.lock.close()
@@ -134,65 +127,6 @@ class Follower:
         """Nothing to close."""
 
 
-def read_settings(path: Path) -> Config:
-    """The settings of the run in a folder.
-
-    Raises:
-        UserError: It is no run folder, or its config.json is damaged.
-    """
-    return read_about(path).config
-
-
-class About(NamedTuple):
-    """What config.json says of a run."""
-
-    config: Config
-    versions: dict[str, str]
-    """Of Python and the packages that decide a result."""
-    earlier_versions: list[dict[str, str]]
-    """Of earlier parts of the run, where they were others."""
-    machine: dict[str, str]
-    processes: int = 1
-    """How many trained it together."""
-
-
-def read_about(path: Path) -> About:
-    """All that is known of the run in a folder.
-
-    Raises:
-        UserError: It is no run folder, or its config.json is damaged.
-    """
-    file = path / CONFIG
-    if not file.exists():
-        raise UserError(f"{path} is no run folder: it has no {CONFIG}")
-    return read_about_file(file)
-
-
-def read_about_file(file: Path) -> About:
-    """All that a config.json says, wherever it lies.
-
-    Raises:
-        UserError: It is missing or damaged.
-    """
-    about = parse_json(read_bounded(file), str(file))
-    if not isinstance(about, dict):
-        raise UserError(f"{file} is damaged: it is not the settings of a run")
-    earlier = about.get("earlier_versions")
-    return About(
-        Config.from_json(about.get("config"), str(file)),
-        _texts(about.get("versions")),
-        [_texts(each) for each in earlier] if isinstance(earlier, list) else [],
-        _texts(about.get("machine")),
-        processes if isinstance(processes := about.get("processes"), int) else 1,
-    )
-
-
-def _texts(table: Any) -> dict[str, str]:
-    """A table of texts, of unknown origin."""
-    table = table if isinstance(table, dict) else {}
-    return {str(name): str(value) for name, value in table.items() if value is not None}
-
-
 def check_settings(
     before: Config,
     now: Config,
@@ -212,17 +146,6 @@ def check_settings(
     ]
     if differing:
         raise UserError(f"{where} belongs to other settings: {'; '.join(differing)}. {remedy}")
-
-
-def _check_processes(path: Path, processes: int) -> None:
-    """Refuse to go on with another number of processes: each has its part of the replay."""
-    before = read_about(path).processes if (path / CONFIG).exists() else processes
-    if before != processes:
-        command = f"{launcher(before)} resume {shlex.quote(str(path))}"
-        raise UserError(
-            f"{path} is a run of {before} {'process' if before == 1 else 'processes'}, not of "
-            f"{processes}: to go on with it: {command}"
-        )
 
 
 def _holds_something(path: Path) -> bool:
@@ -266,42 +189,8 @@ def _taken(path: Path) -> str:
     """What to say of a folder that holds something."""
     what = f"{path} exists already and is not empty"
     try:
-        read_settings(path)
-        what = f"{path} holds a run already; to go on with it: mrn resume {shlex.quote(str(path))}"
+        command = f"{launcher(read_about(path).processes)} resume {shlex.quote(str(path))}"
+        what = f"{path} holds a run already; to go on with it: {command}"
     except UserError:
         pass
     return f"{what}; nothing was overwritten. Or choose another --run-dir or --seed"
-
-
-def _circumstances(path: Path) -> dict[str, Any]:
-    """Versions and machine, and the versions of earlier parts of the run where they differ."""
-    now, earlier = versions(), []
-    if (path / CONFIG).exists():
-        about = read_about(path)
-        earlier = [dict(each) for each in about.earlier_versions]
-        changed = [
-            f"{name} was {old}, now {now.get(name, 'not installed')}"
-            for name, old in about.versions.items()
-            if now.get(name) != old
-        ]
-        if changed:
-            earlier.append(about.versions)
-            warnings.warn(
-                f"{path} was begun with other versions: {'; '.join(changed)}; its numbers may "
-                "differ from those of a run that was not interrupted",
-                stacklevel=2,
-            )
-    return {"versions": now, "machine": machine()} | (
-        {"earlier_versions": earlier} if earlier else {}
-    )
-
-
-def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that decide a result."""
-    found = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            found[package] = "not installed"
-    return found

@@ -12,6 +12,7 @@ from mrn.envs import GoalVectorEnv, Task
 from mrn.errors import RunError
 from mrn.files import checksum
 from mrn.replay import Episodes, Hindsight, ReplayBuffer
+from mrn.replay.buffer import check_capacity
 from mrn.seeding import derive_seed, make_generator
 from mrn.team import ALONE, Team
 from mrn.training.agent import Agent, check_fit
@@ -35,8 +36,9 @@ class Trainer:
             UserError: The processes of the team cannot share the work equally.
         """
         self.config, self.team, memory = config, team, config.memory
-        count = team.share("episodes", config.schedule.episodes)
-        self.batch_size = team.share("batch_size", config.learning.batch_size)
+        totals = {"episodes": config.schedule.episodes, "batch_size": config.learning.batch_size}
+        count, self.batch_size = team.divide(**totals)
+        check_capacity(memory.capacity, config.schedule.episodes, task.shape.horizon)
         self.agent = Agent(config, task.shape, device)
         for optimizer in self.agent.learner.optimizers.values():
             optimizer.combine = team.average

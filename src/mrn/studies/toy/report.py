@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from mrn.device import default_threads
+from mrn.errors import Interrupted
 from mrn.files import make_folder, write_atomically
 from mrn.plotting import pyplot
-from mrn.signals import Interrupted
 from mrn.studies.toy.figure import asymmetric_share, draw_parts, draw_study
 from mrn.studies.toy.models import MODELS
 from mrn.studies.toy.study import CHANGED, CHANGED_ETAS, Fit, constant_error, sensitivity, study
