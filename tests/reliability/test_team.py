@@ -14,7 +14,7 @@ from tests.reliability.helpers import KILLED, children, on_a_terminal, same_run,
 from tests.teams import finish, start_team
 from tests.training.helpers import metrics
 
-LONG = "--cycles=24"
+LONG = "--cycles=16"
 TORCHRUN = str(Path(sys.executable).with_name("torchrun"))
 
 
@@ -56,12 +56,12 @@ def test_one_killed_process_ends_the_other(victim, whole, tmp_path):
     go_on(folder, whole)
 
 
-@pytest.mark.parametrize("receivers", [[0], [1], [0, 1]])
+@pytest.mark.parametrize("receivers", [[1], [0, 1]])
 def test_a_signal_to_any_process_saves_once_and_ends_all(receivers, whole, tmp_path):
     folder = tmp_path / "run"
     team = start(folder, LONG)
     wait_for(folder, team[0])
-    time.sleep(0.3)
+    time.sleep(0.15)
     for rank in receivers:
         team[rank].send_signal(signal.SIGINT)
     (code, _, errors), (other_code, _, other_errors) = finish(team, 30)
@@ -73,7 +73,7 @@ def test_a_signal_to_any_process_saves_once_and_ends_all(receivers, whole, tmp_p
     assert len(names) == 2
     assert names[0] == "000002-000000"
     epoch, cycle = map(int, names[1].split("-"))
-    assert (epoch, 0 < cycle < 24) == (2, True)
+    assert (epoch, 0 < cycle < 16) == (2, True)
     go_on(folder, whole)
 
 

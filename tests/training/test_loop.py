@@ -123,7 +123,7 @@ def test_the_best_weights_are_those_of_the_best_epoch(tmp_path, monkeypatch):
     monkeypatch.setattr(
         loop,
         "evaluate",
-        lambda *_: Evaluation(3, next(success), success_any=1.0, steps_to_success=1),
+        lambda *_, **__: Evaluation(3, next(success), success_any=1.0, steps_to_success=1),
     )
     tiny_run(tmp_path / "run", epochs=4)
     upto_third = tiny_run(tmp_path / "short", epochs=3, eval_episodes=0)
