@@ -18,7 +18,7 @@ import torch
 
 from benchmarks.setting import CPU, fill, make_trainer, one_update
 from mrn.config import Config
-from mrn.device import cpu_name, torch_threads
+from mrn.device import cpu_name, settle_memory, torch_threads
 from mrn.envs import TASKS, make_envs
 from mrn.files import write_atomically
 from mrn.tables import Table, require_sections, show, write_sections
@@ -27,7 +27,7 @@ from mrn.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[1]
 PAGE, FIGURES = ROOT / "docs" / "scale.md", ROOT / "benchmarks" / "results" / "processes.json"
-TASK, TURNS, CYCLES, FILLED = "FetchPush", 4, 6, 50_000
+TASK, TURNS, CYCLES, FILLED = "FetchPush", 3, 6, 50_000
 EPISODES, UPDATES, BATCH, STEPS = 20, 40, 1024, 1000
 CANDIDATES = {"1 process, 1 thread": (1, 1), "1 process, 2 threads": (1, 2)}
 CANDIDATES |= {"2 processes, 1 thread each": (2, 1)}
@@ -39,6 +39,7 @@ BANDWIDTH, LATENCY = 10e9 / 8, 50e-6
 
 def main() -> None:
     """Measure, write the figures down, and put the tables into the page."""
+    settle_memory()
     require_sections(PAGE, ["measured", "computed"])
     said: dict[str, list[dict[str, float]]] = {name: [] for name in CANDIDATES}
     for _ in range(TURNS):
@@ -118,6 +119,7 @@ def _start(processes: int, threads: int) -> dict[str, float]:
 
 def member(threads: int) -> None:
     """One process of a turn; the leader says the medians over cycles."""
+    settle_memory()
     with joined() as team, torch_threads(threads):
         talk = _count_talk(team)
         trainer = Trainer(Config.of(TASK, device="cpu"), TASKS[TASK], CPU, team)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmarks import processes
 from benchmarks.floor import bare_products, record
 from benchmarks.measure import take_turns
 from benchmarks.recipes import solved
@@ -15,7 +16,7 @@ from benchmarks.recipes import table as recipes_table
 from benchmarks.report import TARGETS, solve_table, tables, with_tables
 from benchmarks.setting import fill, make_trainer, one_update
 from mrn.experiments.runs import find_runs
-from mrn.tables import require_sections
+from mrn.tables import markdown, require_sections, with_section
 from tests.experiments.helpers import write_run
 
 ROOT = Path(__file__).parents[1]
@@ -81,6 +82,16 @@ def test_the_page_shows_the_latest_results():
     page = (ROOT / "docs" / "performance.md").read_text()
     assert with_tables(page, RESULTS) == page
     assert {"cores", "cpu", "torch", "envpool", "mujoco"} <= RESULTS["machine"].keys()
+
+
+def test_the_page_of_scale_shows_what_was_measured_and_computed():
+    folder = ROOT / "benchmarks" / "results"
+    figures = json.loads((folder / "processes.json").read_text())
+    page = (ROOT / "docs" / "scale.md").read_text()
+    for name, table in processes.tables(figures).items():
+        assert with_section(page, name, markdown(table)) == page
+    # A ring of 4: each sends 6/4 of a megabyte at 1.25 GB/s, in 6 steps of 50 microseconds.
+    assert processes._all_reduce(1e6, 4) == pytest.approx(1.5e6 / 1.25e9 + 300e-6)
 
 
 def test_a_task_is_solved_where_the_mean_over_seeds_is(tmp_path):
