@@ -12,6 +12,7 @@ import torch
 
 from benchmarks import resting
 from benchmarks.floor import bare_products, record
+from benchmarks.maze import cells_apart
 from benchmarks.measure import take_turns
 from benchmarks.recipes import solved
 from benchmarks.recipes import table as recipes_table
@@ -153,6 +154,12 @@ def test_the_page_says_what_resting_saves():
     with make_envs(shape, resting.NUM_ENVS) as envs:
         within, clock = resting.counted(resting.lengths(envs, 5, resting.ROUNDS))
     assert rows[1][2:4] == ["5 of 10", f"{within:,} of {clock:,}"]
+
+
+def test_cells_are_counted_along_the_maze_and_not_through_its_wall():
+    start = np.array([[-1.2, 0.8], [0.9, 0.1], [-1.1, -0.9]])
+    goal = np.array([[-0.8, -1.2], [1.2, 0.9], [-0.9, -1.0]])
+    assert cells_apart(start, goal).tolist() == [6, 1, 0]
 
 
 def test_shares_of_a_cycle_add_up():

@@ -80,3 +80,22 @@ def test_the_page_of_the_agents_is_that_of_its_runs():
         assert (success[-1] < 0.95) == (name in below)
         if config.agent == "wgcsl":
             assert success[0] >= 0.98
+
+
+def test_the_page_of_the_environments_of_others_is_that_of_its_runs():
+    folder = RESULTS / "others"
+    suites = [suite for suite in map(find_suite, map(str, SUITES)) if suite.folder == "others"]
+    configs = {config.folder: config for suite in suites for config in suite.configs()}
+    runs = {run.path.relative_to(folder).with_suffix(""): run for run in find_runs(folder)}
+    assert runs.keys() == configs.keys()
+    for path, config in configs.items():
+        assert runs[path].epochs == config.epochs
+        kept = runs[path].config
+        assert (kept.schedule, kept.learning, kept.memory) == (
+            config.schedule,
+            config.learning,
+            config.memory,
+        )
+    table = markdown(summarise(group(list(runs.values()))[""]))
+    assert (folder / "table.md").read_text() == table
+    assert table in (folder / "README.md").read_text()
