@@ -4,17 +4,21 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
 import torch
 
-from benchmarks import processes
+from benchmarks import processes, resting
 from benchmarks.floor import bare_products, record
+from benchmarks.maze import cells_apart
 from benchmarks.measure import take_turns
 from benchmarks.recipes import solved
 from benchmarks.recipes import table as recipes_table
 from benchmarks.report import TARGETS, solve_table, tables, with_tables
 from benchmarks.setting import fill, make_trainer, one_update
+from mrn.envs import find_task, make_envs
 from mrn.experiments.runs import find_runs
 from mrn.tables import markdown, require_sections, with_section
 from tests.experiments.helpers import write_run
@@ -122,6 +126,51 @@ def test_the_page_has_a_place_for_the_time_until_a_task_is_solved():
         ("92%", "250,000", "10,000", "12.0"),
         ("5%", "4,000", "3,000", "15.0"),
     ]
+
+
+def test_resting_and_stepping_on_play_the_same_episodes_at_another_cost():
+    """What is timed: the same lengths, by simulating their own steps or all of them."""
+    shape = find_task("tests.envs.own_envs:EndsAtGoal-v0").shape
+    simulated, played = [], []
+    for make in (lambda *what: make_envs(*what, "gymnasium"), resting.never_resting):
+        with make(shape, 4) as envs:
+            steps = [Mock(wraps=env.unwrapped.step) for env in envs.envs.envs]
+            for env, step in zip(envs.envs.envs, steps, strict=True):
+                env.unwrapped.step = step
+            played.append(resting.lengths(envs, walkers=4, rounds=3))
+            simulated.append(sum(step.call_count for step in steps))
+    assert len({*played[0].flat}) > 1
+    assert (played[0] == played[1]).all()
+    within, clock = resting.counted(played[0])
+    assert simulated[0] == within
+    assert within < simulated[1] < clock  # at the start of another episode Gymnasium only resets
+
+
+def test_steps_within_episodes_are_counted_and_those_until_the_last_end():
+    length = np.array([[3, 5, 2], [4, 4, 4]])
+    assert resting.counted(length) == (22, 15 + 12)
+
+
+def test_the_page_says_what_resting_saves():
+    """Its counts are those of the episodes; its ratios, those of its seconds."""
+    _, _, section = resting.PAGE.read_text().partition("<!-- resting: begin -->")
+    lines = [line.strip("| ").split(" | ") for line in section.splitlines() if line[:2] == "| "]
+    rows = [line for line in lines if line[0] == "PandaReach"]
+    assert len(rows) == len(resting.WALKERS)
+    for row in rows:
+        rest, on = (float(cell.split()[0]) for cell in row[4:6])
+        assert float(row[6]) == pytest.approx(rest / on, abs=0.02)
+    pytest.importorskip("panda_gym")
+    shape = find_task(resting.PANDA).shape
+    with make_envs(shape, resting.NUM_ENVS) as envs:
+        within, clock = resting.counted(resting.lengths(envs, 5, resting.ROUNDS))
+    assert rows[1][2:4] == ["5 of 10", f"{within:,} of {clock:,}"]
+
+
+def test_cells_are_counted_along_the_maze_and_not_through_its_wall():
+    start = np.array([[-1.2, 0.8], [0.9, 0.1], [-1.1, -0.9]])
+    goal = np.array([[-0.8, -1.2], [1.2, 0.9], [-0.9, -1.0]])
+    assert cells_apart(start, goal).tolist() == [6, 1, 0]
 
 
 def test_shares_of_a_cycle_add_up():

@@ -101,3 +101,45 @@ def test_which_agents_push():
         else:
             assert len(success) == 8
             assert max(success) <= 0.15
+
+
+def test_the_page_of_the_environments_of_others_is_that_of_its_runs():
+    folder = RESULTS / "others"
+    suites = [suite for suite in map(find_suite, map(str, SUITES)) if suite.folder == "others"]
+    configs = {config.folder: config for suite in suites for config in suite.configs()}
+    runs = {run.path.relative_to(folder).with_suffix(""): run for run in find_runs(folder)}
+    assert runs.keys() == configs.keys()
+    for path, config in configs.items():
+        assert runs[path].epochs == config.epochs
+        kept = runs[path].config
+        assert (kept.schedule, kept.learning, kept.memory) == (
+            config.schedule,
+            config.learning,
+            config.memory,
+        )
+    table = markdown(summarise(group(list(runs.values()))[""]))
+    assert (folder / "table.md").read_text() == table
+    assert table in (folder / "README.md").read_text()
+    panda, maze = (
+        {run.seed: run.columns for run in runs.values() if name in run.task}
+        for name in ("PandaReach", "PointMaze")
+    )
+    assert len(panda) == len(maze) == 3
+    for columns in panda.values():
+        assert (columns["success"][3:] == 1).all()  # "at 100 % after 200 episodes, and stay there"
+        assert columns["env_steps"][3] in (8_640, 8_688, 8_834)
+    assert sum(columns["success"][2] == 1 for columns in panda.values()) == 2
+    success = {seed: columns["success"] for seed, columns in maze.items()}
+    mean = sum(success.values()) / 3
+    assert mean.max() < 0.9
+    assert mean[-1] == pytest.approx(0.85)
+    assert success[200][4] == 0.97
+    assert (success[200][4:11].min(), success[200][11]) == (0.91, 0.78)
+    assert (success[100][2:11].min(), success[100][2:11].max(), success[100][11]) == (
+        0.66,
+        0.84,
+        0.98,
+    )
+    assert (success[300].max(), success[300][11]) == (0.87, 0.79)
+    late = [columns["success_any"][7:] - columns["success"][7:] for columns in maze.values()]
+    assert [sorted(100 * gap[gap > 0]) for gap in late] == [[], [], pytest.approx([1, 4])]
