@@ -145,3 +145,10 @@ def test_the_page_of_the_environments_of_others_is_that_of_its_runs():
         pytest.approx([2]),
         pytest.approx([1, 4]),
     ]
+
+
+def test_two_processes_reach_as_the_page_of_scale_says():
+    (run,) = find_runs(RESULTS / "scale")
+    assert run.about.processes == 2
+    assert run.columns["success"].tolist()[2:] == [1, 1, 1]
+    assert run.columns["env_steps"][2] == 7_500
