@@ -121,12 +121,17 @@ def test_two_processes_play_the_episodes_of_one(engine, tmp_path):
     torch.testing.assert_close(ours["mean"], everything.mean(0), rtol=1e-12, atol=1e-12)
 
 
-def evaluation(engine: str, episodes: int, envs_each: int) -> mrn.Evaluation:
+def half(observation):
+    """Solve about half of the episodes."""
+    return straight(observation) * (observation.goal[:, :1] > 1.34)
+
+
+def evaluation(engine: str, episodes: int, envs_each: int, trained: bool = False) -> mrn.Evaluation:
+    policy = mrn.load("zoo:FetchReach").act if trained else half
     with joined() as team:
         shape = find_task("FetchReach").shape
         with make_envs(shape, envs_each, engine, first=team.rank * envs_each) as envs:
-            half = lambda observation: straight(observation) * (observation.goal[:, :1] > 1.34)  # noqa: E731
-            return evaluate(envs, half, episodes, derive_seed(3, "evaluation"), team=team)
+            return evaluate(envs, policy, episodes, derive_seed(3, "evaluation"), team=team)
 
 
 @pytest.mark.parametrize(("engine", "episodes"), [("envpool", 11), ("gymnasium", 9)])
@@ -134,6 +139,14 @@ def test_an_evaluation_does_not_depend_on_how_many_processes_share_it(engine, ep
     alone = evaluation(engine, episodes, 4)
     assert 0 < alone.success < 1
     assert in_team(2, tmp_path, evaluation, engine, episodes, 2) == [alone, alone]
+
+
+def test_a_network_shares_an_evaluation_up_to_rounding(tmp_path):
+    alone = evaluation("envpool", 8, 4, trained=True)
+    ours, theirs = in_team(2, tmp_path, evaluation, "envpool", 8, 2, True)
+    assert ours == theirs
+    assert ours.success == alone.success == 1
+    assert ours.steps_to_success == pytest.approx(alone.steps_to_success, abs=0.25)
 
 
 @pytest.mark.parametrize("agent", ["sac", "wgcsl"])  # two optimisers; a memory of its own
