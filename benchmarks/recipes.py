@@ -1,8 +1,9 @@
-"""When a method has solved a task: from the runs of results/fast, into its page.
+"""When a method has solved a task, and what each ingredient of the recipe fast is worth.
 
-`python -m benchmarks.recipes` after `mrn figures runs/fast -o results/fast`. What counts is the
-mean over seeds: where it is first at 90 %, and how it goes on from there. Settings were chosen
-with seeds 100 to 300, none with 400 and 500.
+`python -m benchmarks.recipes` after `mrn figures runs/fast -o results/fast`, and the same for
+fast-ablation: from their runs into the page. What counts is the mean over seeds: where it is first
+at 90 %, and how it goes on from there. Settings were chosen with seeds 100 to 300, none with 400
+and 500.
 """
 
 from pathlib import Path
@@ -15,6 +16,10 @@ from mrn.experiments.summary import short_names
 from mrn.tables import Table, show, write_sections
 
 RESULTS = Path(__file__).parents[1] / "results" / "fast"
+ABLATION = RESULTS.parent / "fast-ablation"
+FAST = "ddpg-mrn+fast"
+MARKS = (25_000, 50_000, 75_000, 100_000)
+"""Environment steps at which runs of all ablations were evaluated."""
 LEVELS = {"FetchReach": 0.95}
 USUAL_LEVEL = 0.9
 CHOSEN_ON, HELD_OUT = (100, 200, 300), (400, 500)
@@ -62,12 +67,9 @@ def table(root: Path) -> Table:
             level = LEVELS.get(task, USUAL_LEVEL)
             names = short_names(list(methods))
             for method, every in methods.items():
-                for seeds in (CHOSEN_ON, HELD_OUT):
-                    runs = [run for run in every if run.seed in seeds]
-                    if runs:
-                        shown = ", ".join(str(run.seed) for run in runs)
-                        place = (task, names[method], shown, f"{level:.0%}")
-                        rows.append((*place, *_cells(solved(runs, level)), _end(runs)))
+                for runs in _groups(every):
+                    place = (task, names[method], _seeds(runs), f"{level:.0%}")
+                    rows.append((*place, *_cells(solved(runs, level)), _end(runs)))
     return heads, rows
 
 
@@ -84,11 +86,46 @@ def _end(runs: list[Run]) -> str:
     return f"{curves(runs)[:, epochs - 1].mean():.1%} after {steps:,}"
 
 
+def ablation_table(whole: Path, without: Path) -> Table:
+    """A line for the recipe on FetchPush, and for it with each setting that is the paper's."""
+    heads = ("recipe", "seeds", *(f"{steps:,} steps" for steps in MARKS))
+    heads += ("each at the last", "90 % after")
+    kept = [run for run in find_runs(whole) if (run.task, run.method) == ("FetchPush", FAST)]
+    methods = {FAST: kept} | group(find_runs(without))[""]["FetchPush"]
+    rows = []
+    for method, every in methods.items():
+        name = method.removeprefix(FAST).removeprefix("+") or "fast"
+        for runs in _groups(every):
+            success = np.array([_at_marks(run) for run in runs])
+            means = (f"{value:.1%}" for value in success.mean(axis=0))
+            each = ", ".join(f"{value:.0%}" for value in success[:, -1])
+            place = solved(runs, USUAL_LEVEL)
+            reached = f"{place.steps:,}" if place else "not reached"
+            rows.append((name, _seeds(runs), *means, each, reached))
+    return heads, rows
+
+
+def _groups(runs: list[Run]) -> list[list[Run]]:
+    """Runs with seeds that were looked at while settings were chosen, and others; none is empty."""
+    groups = ([run for run in runs if run.seed in seeds] for seeds in (CHOSEN_ON, HELD_OUT))
+    return [each for each in groups if each]
+
+
+def _seeds(runs: list[Run]) -> str:
+    return ", ".join(str(run.seed) for run in runs)
+
+
+def _at_marks(run: Run) -> list[float]:
+    steps = run.columns["env_steps"].tolist()
+    return [run.columns["success"][steps.index(mark)] for mark in MARKS]
+
+
 def main() -> None:
-    """Print the table, and write it into the page."""
-    found = table(RESULTS)
-    show(found)
-    write_sections(RESULTS / "README.md", {"solved": found})
+    """Print the tables, and write them into the page."""
+    found = {"solved": table(RESULTS), "ablation": ablation_table(RESULTS, ABLATION)}
+    for each in found.values():
+        show(each)
+    write_sections(RESULTS / "README.md", found)
 
 
 if __name__ == "__main__":

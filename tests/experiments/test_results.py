@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.recipes import ablation_table
 from benchmarks.recipes import table as recipes_table
 from mrn import tables
 from mrn.experiments.runs import find_runs, group
@@ -48,17 +49,30 @@ def test_runs_kept_of_a_suite_are_finished_runs_of_it(file):
     assert epochs
 
 
-def test_the_page_of_the_recipe_fast_is_that_of_its_runs():
-    folder = RESULTS / "fast"
-    suites = [suite for suite in map(find_suite, map(str, SUITES)) if suite.folder == "fast"]
-    epochs = {config.folder: config.epochs for suite in suites for config in suite.configs()}
-    runs = find_runs(folder)
+@pytest.mark.parametrize("name", ["fast", "fast-ablation"])
+def test_runs_of_the_recipe_fast_are_finished_runs_of_its_suites(name):
+    suites = [suite for suite in map(find_suite, map(str, SUITES)) if suite.folder == name]
+    configs = {config.folder: config for suite in suites for config in suite.configs()}
+    runs = find_runs(RESULTS / name)
     assert len(runs) > 5
     for run in runs:
-        assert run.epochs == epochs[Path(run.task) / run.method / f"seed-{run.seed}"]
-    assert (folder / "table.md").read_text() == markdown(summarise(group(runs)[""]))
+        asked = configs[Path(run.task) / run.method / f"seed-{run.seed}"]
+        assert run.epochs == asked.epochs
+        assert run.config.learning == asked.learning
+        assert run.config.schedule == asked.schedule
+        assert run.config.memory == asked.memory
+    table = (RESULTS / name / "table.md").read_text()
+    assert table == markdown(summarise(group(runs)[""]))
+
+
+def test_the_page_of_the_recipe_fast_is_that_of_its_runs():
+    folder, without = RESULTS / "fast", RESULTS / "fast-ablation"
     page = (folder / "README.md").read_text()
-    assert tables.with_section(page, "solved", tables.markdown(recipes_table(folder))) == page
+    for name, table in (
+        ("solved", recipes_table(folder)),
+        ("ablation", ablation_table(folder, without)),
+    ):
+        assert tables.with_section(page, name, tables.markdown(table)) == page
 
 
 def agents_page(name: str) -> dict[str, list[float]]:
