@@ -77,9 +77,14 @@ def browser():
         chromium.close()
 
 
+@pytest.fixture(scope="module")
+def page_file(runs, tmp_path_factory):
+    file, _ = write_report(runs, tmp_path_factory.mktemp("report"))
+    return file
+
+
 @pytest.fixture
-def open_page(runs, browser, tmp_path):
-    page_file, _ = write_report(runs, tmp_path)
+def open_page(page_file, browser):
     complaints, requests, contexts = [], [], []
 
     def opened(width=1600, scheme="light", fragment="experiment=small"):
@@ -289,7 +294,7 @@ def test_it_fits_a_phone_and_a_wide_screen(open_page, width, scheme):
     assert aside == (width == 1600)
 
 
-def test_it_is_one_file_of_moderate_size_with_its_videos(open_page, tmp_path):
+def test_it_is_one_file_of_moderate_size_with_its_videos(open_page, page_file):
     page = open_page()
     pictures = page.locator("#picture-list img")
     sources = [picture.get_attribute("src") for picture in pictures.all()]
@@ -300,5 +305,5 @@ def test_it_is_one_file_of_moderate_size_with_its_videos(open_page, tmp_path):
     assert page.evaluate(f"[{film}.duration, {film}.videoWidth]") == [pytest.approx(1.5), 48]
     assert page.title() == page.locator("h1").inner_text()
     assert page.title().startswith("mrn report: runs")
-    assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
-    assert Path(tmp_path / "index.html").stat().st_size < 8e6
+    assert [path.name for path in page_file.parent.iterdir()] == ["index.html"]
+    assert page_file.stat().st_size < 8e6
