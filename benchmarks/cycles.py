@@ -1,22 +1,30 @@
-"""Minutes until FetchPush is solved, on one core: `python -m benchmarks.cycles`, 2 minutes.
+"""Minutes until FetchPush is solved, on one core: `python -m benchmarks.cycles`, 5 minutes.
 
-How many cycles it takes is the same wherever a run is trained (results/fast); how long one takes
-is not. So cycles of both recipes are timed here in turns, with nothing beside them, and the page of
-results/fast gets both and their product.
+How many cycles it takes is the same wherever a run is trained (results/fast, fast-ablation); how
+long one takes is not. So cycles of both recipes, and of those ingredients that change what a cycle
+costs, are timed here in turns, with nothing beside them, and the page of results/fast gets cycles,
+seconds and their product.
 """
 
+from typing import Any
+
 from benchmarks.measure import take_turns
-from benchmarks.recipes import CHOSEN_ON, RESULTS, USUAL_LEVEL, solved
+from benchmarks.recipes import ABLATION, CHOSEN_ON, FAST, RESULTS, USUAL_LEVEL, solved
 from benchmarks.setting import fill, make_trainer
 from mrn.device import cpu_name, torch_threads
 from mrn.envs import GoalVectorEnv, make_envs
 from mrn.experiments.runs import find_runs, group
-from mrn.recipes import RECIPES
 from mrn.tables import Table, markdown, show, with_section
 from mrn.training.trainer import Trainer
 
 TASK, TURNS, CYCLES, FILLED = "FetchPush", 8, 3, 50_000
-METHODS = {"paper": "ddpg-mrn", "fast": "ddpg-mrn+fast"}
+CANDIDATES: dict[str, tuple[str, dict[str, Any]]] = {
+    "paper": ("ddpg-mrn", {"recipe": "paper"}),
+    "fast": (FAST, {"recipe": "fast"}),
+    "fast, episodes=20": (f"{FAST}+episodes=20", {"recipe": "fast", "episodes": 20}),
+    "fast, actor_every=1": (f"{FAST}+actor_every=1", {"recipe": "fast", "actor_every": 1}),
+}
+"""The method, as its runs name it, and its settings."""
 
 
 def main() -> None:
@@ -30,9 +38,12 @@ def main() -> None:
 
 def table() -> Table:
     """Cycles until the mean over seeds is at 90 %, seconds of one, and minutes of all."""
-    runs = group(find_runs(RESULTS))[""][TASK]
+    runs = group(find_runs(RESULTS))[""][TASK] | group(find_runs(ABLATION))[""][TASK]
     # Uniform first episodes cost less than the others, and are few.
-    trainers = {name: make_trainer(TASK, recipe=name, random_episodes=0) for name in RECIPES}
+    trainers = {
+        name: make_trainer(TASK, random_episodes=0, **settings)
+        for name, (_, settings) in CANDIDATES.items()
+    }
     for trainer in trainers.values():
         fill(trainer, FILLED)
     pools = {
@@ -41,12 +52,12 @@ def table() -> Table:
     }
     with torch_threads(1):
         timings = take_turns(
-            {name: _cycle(trainers[name], pools[name]) for name in RECIPES}, TURNS, CYCLES
+            {name: _cycle(trainers[name], pools[name]) for name in CANDIDATES}, TURNS, CYCLES
         )
     rows, first = [], None
     for name, trainer in trainers.items():
         pools[name].close()
-        chosen = [run for run in runs[METHODS[name]] if run.seed in CHOSEN_ON]
+        chosen = [run for run in runs[CANDIDATES[name][0]] if run.seed in CHOSEN_ON]
         found = solved(chosen, USUAL_LEVEL)
         if found is None:
             raise SystemExit(f"the runs of {name} are not at {USUAL_LEVEL:.0%}")
