@@ -8,8 +8,8 @@ from tests.experiments.helpers import finish, start_sweep
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory):
-    """Three runs, two at a time, nothing in their way; tests only read them."""
-    # They take long, so that only the first of pytest's processes to need them trains them.
+    """The six runs, two at a time, nothing in their way; tests only read them."""
+    # They take a minute, so that only the first of pytest's processes to need them trains them.
     ours = tmp_path_factory.getbasetemp()
     folder = (ours.parent if "PYTEST_XDIST_WORKER" in os.environ else ours) / "undisturbed"
     folder.mkdir(exist_ok=True)
@@ -17,6 +17,6 @@ def undisturbed(tmp_path_factory):
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "complete").exists():
             output = finish(start_sweep(folder, "--jobs=2"))
-            assert output.count("started") == output.count("finished  ") == 3
+            assert output.count("started") == output.count("finished  ") == 6
             (folder / "complete").touch()
     return folder

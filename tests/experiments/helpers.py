@@ -1,4 +1,4 @@
-"""A suite of tiny runs, and sweeps over the first of them in processes of their own."""
+"""A suite of six tiny runs, and sweeps over it in processes of their own."""
 
 import time
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.commands import Command
 from tests.training.helpers import TINY, metrics
 
 SETTINGS = {k: v for k, v in TINY.items() if k != "threads"} | {"epochs": 3}
-NAMES = [f"FetchReach/ddpg-{critic}/seed-1" for critic in ("mrn", "monolithic", "bvn")]
+NAMES = [f"FetchReach/ddpg-{c}/seed-{s}" for s in (1, 2) for c in ("mrn", "monolithic", "bvn")]
 
 
 def write_suite(folder: Path, count: int = 6, **settings) -> Path:
@@ -26,7 +26,7 @@ def write_suite(folder: Path, count: int = 6, **settings) -> Path:
     return file
 
 
-def start_sweep(folder: Path, *options: str, count: int = 3) -> Command:
+def start_sweep(folder: Path, *options: str, count: int = 6) -> Command:
     suite = write_suite(folder, count)
     return Command("sweep", suite, "--runs", folder / "runs", "--threads=1", *options)
 

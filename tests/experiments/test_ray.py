@@ -37,7 +37,7 @@ def test_a_cluster_gives_the_same_metrics_even_if_a_worker_is_killed(
     os.kill(wait_for(lambda: process_in_epoch_2(tmp_path)), signal.SIGKILL)
     output = finish(sweep)
     assert output.count("lost ") == 1
-    assert output.count("started ") == 4
+    assert output.count("started ") == 7
     assert results(tmp_path) == results(undisturbed)
 
 

@@ -24,7 +24,7 @@ FIRST_TWO = NAMES[:2]
 def test_finished_runs_are_skipped(undisturbed):
     before = {p: p.stat().st_mtime_ns for p in (undisturbed / "runs").rglob("*")}
     output = finish(start_sweep(undisturbed, "--jobs=2"))
-    assert "3 runs, 3 of them finished already" in output
+    assert "6 runs, 6 of them finished already" in output
     assert "started" not in output
     assert {p: p.stat().st_mtime_ns for p in (undisturbed / "runs").rglob("*")} == before
 
@@ -46,21 +46,21 @@ def test_a_killed_process_goes_on_where_it_was(undisturbed, tmp_path):
 
 
 def test_a_killed_sweep_started_again_runs_what_is_missing(undisturbed, tmp_path):
-    sweep = start_sweep(tmp_path, "--jobs=2")
+    sweep = start_sweep(tmp_path, "--jobs=2", count=3)
     metrics = tmp_path / "runs" / "tiny" / NAMES[0] / "metrics.csv"
     wait_for(lambda: metrics.exists() and len(metrics.read_text().splitlines()) == 4)
     wait_for(lambda: process_in_epoch_2(tmp_path))
     sweep.kill()
     sweep.communicate()
     complete = [name for name, rows in _so_far(tmp_path).items() if len(rows) == 3]
-    output = finish(start_sweep(tmp_path, "--jobs=2"))
+    output = finish(start_sweep(tmp_path, "--jobs=2", count=3))
     assert not any(re.search(rf"started +{name}\b", output) for name in complete)
     assert int(re.search(r"(\d) of them finished already", output)[1]) >= len(complete) >= 1
-    assert results(tmp_path) == results(undisturbed)
+    assert results(tmp_path, NAMES[:3]) == results(undisturbed, NAMES[:3])
 
 
 def _so_far(folder):
-    there = [name for name in NAMES if (folder / "runs/tiny" / name / "metrics.csv").exists()]
+    there = [name for name in NAMES[:3] if (folder / "runs/tiny" / name / "metrics.csv").exists()]
     return results(folder, there)
 
 
