@@ -69,7 +69,6 @@ def test_intervals_agree_with_rliable():
     assert found.low == pytest.approx(interval["iqm"][0, 0], abs=0.06 * width)
     assert found.high == pytest.approx(interval["iqm"][1, 0], abs=0.06 * width)
 
-    ours, theirs = ours[:, :2], theirs[:, :2]  # rliable takes a test per task and sample
     point, interval = library.get_interval_estimates(
         {"p": (ours, theirs)}, metrics.probability_of_improvement, reps=2000
     )
