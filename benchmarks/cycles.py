@@ -1,4 +1,4 @@
-"""Minutes until FetchPush is solved, on one core: `python -m benchmarks.cycles`, 5 minutes.
+"""Minutes until FetchPush is solved, on one core: `python -m benchmarks.cycles`, 6 minutes.
 
 How many cycles it takes is the same wherever a run is trained (results/fast, fast-ablation); how
 long one takes is not. So cycles of both recipes, and of those ingredients that change what a cycle

@@ -14,7 +14,7 @@ from benchmarks import processes, resting
 from benchmarks.floor import bare_products, record
 from benchmarks.maze import cells_apart
 from benchmarks.measure import take_turns
-from benchmarks.recipes import solved
+from benchmarks.recipes import ablation_table, solved
 from benchmarks.recipes import table as recipes_table
 from benchmarks.report import TARGETS, machine, solve_table, tables, with_tables
 from benchmarks.setting import fill, make_trainer, one_update
@@ -110,6 +110,24 @@ def test_a_task_is_solved_where_the_mean_over_seeds_is(tmp_path):
     assert [", ".join(row[2:]) for row in rows] == [
         "100, 200, 90%, 150,000, 1, 0.1, 90.0%, 90.0% after 200,000",
         "400, 90%, not reached, , , , 10.0% after 200,000",
+    ]
+
+
+def test_an_ablation_is_read_at_the_same_steps_whatever_the_length_of_an_epoch(tmp_path):
+    """By the recipe an epoch is 12,500 steps here; with 20 episodes in a cycle, 25,000."""
+    whole, without = tmp_path / "whole", tmp_path / "without"
+    for seed, last in ((100, 0.9), (200, 1.0), (400, 0.7)):
+        success = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, last]
+        folder = write_run(whole, success, seed, recipe="fast")
+        assert folder.parent.name == "ddpg-mrn+fast"
+    write_run(whole, [1.0] * 8, 100, recipe="fast", critic="bvn")  # not of the recipe with mrn
+    twenty = {"recipe": "fast", "episodes": 20, "variant": "episodes=20"}
+    write_run(without, [0.2, 0.4, 0.6, 0.8], 300, **twenty)
+    _, rows = ablation_table(whole, without)
+    assert [" ".join(row) for row in rows] == [
+        "fast 100, 200 10.0% 30.0% 50.0% 95.0% 90%, 100% 100,000",
+        "fast 400 10.0% 30.0% 50.0% 70.0% 70% not reached",
+        "episodes=20 300 20.0% 40.0% 60.0% 80.0% 80% not reached",
     ]
 
 
