@@ -1,4 +1,4 @@
-"""When a method has solved a task, and what each ingredient of the recipe fast is worth.
+"""When a task is solved, the recipe fast beside the paper's, and what each of its parts is worth.
 
 `python -m benchmarks.recipes` after `mrn figures runs/fast -o results/fast`, and the same for
 fast-ablation: from their runs into the page. What counts is the mean over seeds: where it is first
@@ -6,6 +6,7 @@ at 90 %, and how it goes on from there. Settings were chosen with seeds 100 to 3
 and 500.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,11 +18,13 @@ from mrn.tables import Table, show, write_sections
 
 RESULTS = Path(__file__).parents[1] / "results" / "fast"
 ABLATION = RESULTS.parent / "fast-ablation"
-FAST = "ddpg-mrn+fast"
+PAPER, FAST = "ddpg-mrn", "ddpg-mrn+fast"
 MARKS = (25_000, 50_000, 75_000, 100_000)
 """Environment steps at which runs of all ablations were evaluated."""
 LEVELS = {"FetchReach": 0.95}
 USUAL_LEVEL = 0.9
+ON_THE_WAY = (0.25, 0.5, 0.75, 0.9)
+"""Levels of success up to which the steps of both recipes are compared."""
 CHOSEN_ON, HELD_OUT = (100, 200, 300), (400, 500)
 AFTERWARDS = 50_000
 """Environment steps over which success is watched after a task is solved."""
@@ -86,6 +89,51 @@ def _end(runs: list[Run]) -> str:
     return f"{curves(runs)[:, epochs - 1].mean():.1%} after {steps:,}"
 
 
+def levels_table(root: Path) -> Table:
+    """Steps until the mean over seeds is at a level, by both recipes with mrn."""
+    heads = ("task", "seeds", "success", "steps, paper", "steps, fast", "ratio")
+    rows = []
+    for task, paper, fast in _both(root):
+        for level in ON_THE_WAY:
+            found = [solved(runs, level) for runs in (paper, fast)]
+            if any(found):
+                steps = (f"{each.steps:,}" if each else "not reached" for each in found)
+                slow, soon = found
+                ratio = f"{soon.steps / slow.steps:.2f}" if slow and soon else ""
+                rows.append((task, _seeds(paper), f"{level:.0%}", *steps, ratio))
+    return heads, rows
+
+
+def equal_table(root: Path) -> Table:
+    """Success after the same steps, mean over seeds, by both recipes with mrn."""
+    heads = ("task", "seeds", "steps", "paper", "fast")
+    rows = []
+    for task, paper, fast in _both(root):
+        slow, soon = _means(paper), _means(fast)
+        rows += [
+            (task, _seeds(paper), f"{steps:,}", f"{slow[steps]:.1%}", f"{soon[steps]:.1%}")
+            for steps in sorted(slow.keys() & soon.keys())
+        ]
+    return heads, rows
+
+
+def _both(root: Path) -> Iterator[tuple[str, list[Run], list[Run]]]:
+    """Each task with its runs by the paper's recipe and by fast, of those seeds that both have."""
+    for tasks in group(find_runs(root)).values():
+        for task, methods in tasks.items():
+            every = [methods.get(method, []) for method in (PAPER, FAST)]
+            shared = set.intersection(*({run.seed for run in runs} for runs in every))
+            if shared:
+                yield task, *([run for run in runs if run.seed in shared] for runs in every)
+
+
+def _means(runs: list[Run]) -> dict[int, float]:
+    """Mean success over seeds by environment steps."""
+    epochs = min(run.epochs for run in runs)
+    steps = runs[0].columns["env_steps"][:epochs].astype(int).tolist()
+    return dict(zip(steps, curves(runs)[:, :epochs].mean(axis=0).tolist(), strict=True))
+
+
 def ablation_table(whole: Path, without: Path) -> Table:
     """A line for the recipe on FetchPush, and for it with each setting that is the paper's."""
     heads = ("recipe", "seeds", *(f"{steps:,} steps" for steps in MARKS))
@@ -120,9 +168,19 @@ def _at_marks(run: Run) -> list[float]:
     return [run.columns["success"][steps.index(mark)] for mark in MARKS]
 
 
+def sections() -> dict[str, Table]:
+    """All tables of the page, by the names of their places."""
+    return {
+        "solved": table(RESULTS),
+        "levels": levels_table(RESULTS),
+        "equal": equal_table(RESULTS),
+        "ablation": ablation_table(RESULTS, ABLATION),
+    }
+
+
 def main() -> None:
     """Print the tables, and write them into the page."""
-    found = {"solved": table(RESULTS), "ablation": ablation_table(RESULTS, ABLATION)}
+    found = sections()
     for each in found.values():
         show(each)
     write_sections(RESULTS / "README.md", found)

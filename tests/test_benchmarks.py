@@ -14,7 +14,7 @@ from benchmarks import processes, resting
 from benchmarks.floor import bare_products, record
 from benchmarks.maze import cells_apart
 from benchmarks.measure import take_turns
-from benchmarks.recipes import ablation_table, solved
+from benchmarks.recipes import ablation_table, equal_table, levels_table, solved
 from benchmarks.recipes import table as recipes_table
 from benchmarks.report import TARGETS, machine, solve_table, tables, with_tables
 from benchmarks.setting import fill, make_trainer, one_update
@@ -128,6 +128,26 @@ def test_an_ablation_is_read_at_the_same_steps_whatever_the_length_of_an_epoch(t
         "fast 100, 200 10.0% 30.0% 50.0% 95.0% 90%, 100% 100,000",
         "fast 400 10.0% 30.0% 50.0% 70.0% 70% not reached",
         "episodes=20 300 20.0% 40.0% 60.0% 80.0% 80% not reached",
+    ]
+
+
+def test_both_recipes_are_compared_on_the_seeds_and_steps_that_both_have(tmp_path):
+    """An epoch of the paper's is 50,000 steps, one of fast 12,500."""
+    for seed, last in ((100, 0.9), (200, 0.7), (300, 0.0)):
+        write_run(tmp_path, [0.1, 0.3, last], seed)
+    for seed, last in ((100, 0.5), (200, 0.6), (400, 1.0)):
+        write_run(tmp_path, [0.0, 0.1, 0.2, 0.3, 0.3, 0.3, 0.4, last], seed, recipe="fast")
+    write_run(tmp_path, [1.0], task="FetchPick", recipe="fast")  # nothing to compare it with
+    _, rows = levels_table(tmp_path)
+    assert [" ".join(row) for row in rows] == [
+        "FetchPush 100, 200 25% 100,000 50,000 0.50",
+        "FetchPush 100, 200 50% 150,000 100,000 0.67",
+        "FetchPush 100, 200 75% 150,000 not reached ",
+    ]
+    _, rows = equal_table(tmp_path)
+    assert [" ".join(row) for row in rows] == [
+        "FetchPush 100, 200 50,000 10.0% 30.0%",
+        "FetchPush 100, 200 100,000 30.0% 55.0%",
     ]
 
 
