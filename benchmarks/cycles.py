@@ -2,81 +2,116 @@
 
 How many cycles it takes is the same wherever a run is trained (results/fast, fast-ablation); how
 long one takes is not. So cycles of both recipes, and of those ingredients that change what a cycle
-costs, are timed here in turns, with nothing beside them, and the page of results/fast gets cycles,
-seconds and their product.
+costs, are timed here in turns, with nothing beside them. The seconds are kept in
+benchmarks/results/cycles.json; the page of results/fast gets cycles, seconds and their product.
 """
 
+import json
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import take_turns
-from benchmarks.recipes import ABLATION, CHOSEN_ON, FAST, RESULTS, USUAL_LEVEL, solved
+from benchmarks.recipes import (
+    ABLATION,
+    BY_FAST,
+    BY_PAPER,
+    CHOSEN_ON,
+    RESULTS,
+    TASK,
+    USUAL_LEVEL,
+    Solved,
+    runs_on,
+    solved,
+)
 from benchmarks.setting import fill, make_trainer
-from mrn.device import cpu_name, torch_threads
+from mrn.config import Config
+from mrn.device import cpu_name, settle_memory, torch_threads
 from mrn.envs import GoalVectorEnv, make_envs
-from mrn.experiments.runs import find_runs, group
-from mrn.tables import Table, markdown, show, with_section
+from mrn.errors import UserError, reported
+from mrn.files import write_atomically
+from mrn.tables import Table, markdown, require_sections, show, with_section
 from mrn.training.trainer import Trainer
 
-TASK, TURNS, CYCLES, FILLED = "FetchPush", 8, 3, 50_000
+TIMES = Path(__file__).parent / "results" / "cycles.json"
+PAGE = RESULTS / "README.md"
+TURNS, CYCLES, FILLED = 8, 3, 50_000
 CANDIDATES: dict[str, tuple[str, dict[str, Any]]] = {
-    "paper": ("ddpg-mrn", {"recipe": "paper"}),
-    "fast": (FAST, {"recipe": "fast"}),
-    "fast, episodes=20": (f"{FAST}+episodes=20", {"recipe": "fast", "episodes": 20}),
-    "fast, actor_every=1": (f"{FAST}+actor_every=1", {"recipe": "fast", "actor_every": 1}),
+    "paper": (BY_PAPER, {"recipe": "paper"}),
+    "fast": (BY_FAST, {"recipe": "fast"}),
+    "fast, episodes=20": (f"{BY_FAST}+episodes=20", {"recipe": "fast", "episodes": 20}),
+    "fast, actor_every=1": (f"{BY_FAST}+actor_every=1", {"recipe": "fast", "actor_every": 1}),
 }
 """The method, as its runs name it, and its settings."""
 
 
 def main() -> None:
-    """Print the table, and write it into the page."""
-    found = table()
-    show(found)
-    page = RESULTS / "README.md"
-    text = f"{cpu_name()}, one thread:\n\n{markdown(found)}"
-    page.write_text(with_section(page.read_text(), "cycles", text))
+    """Time the cycles; print the table, and write it into the page."""
+    with reported():
+        settle_memory()  # as a training does
+        require_sections(PAGE, ["cycles"])
+        reached()  # or say at once what is missing
+        times = {"cpu": cpu_name(), "seconds": measure()}
+        write_atomically(TIMES, (json.dumps(times, indent=2) + "\n").encode())
+        show(table(times["seconds"]))
+        write_atomically(PAGE, with_section(PAGE.read_text(), "cycles", section(times)).encode())
 
 
-def table() -> Table:
-    """Cycles until the mean over seeds is at 90 %, seconds of one, and minutes of all."""
-    runs = group(find_runs(RESULTS))[""][TASK] | group(find_runs(ABLATION))[""][TASK]
-    # Uniform first episodes cost less than the others, and are few.
-    trainers = {
-        name: make_trainer(TASK, random_episodes=0, **settings)
-        for name, (_, settings) in CANDIDATES.items()
-    }
-    for trainer in trainers.values():
-        fill(trainer, FILLED)
-    pools = {
-        name: make_envs(trainer.agent.shape, trainer.config.schedule.episodes)
-        for name, trainer in trainers.items()
-    }
-    with torch_threads(1):
-        timings = take_turns(
-            {name: _cycle(trainers[name], pools[name]) for name in CANDIDATES}, TURNS, CYCLES
-        )
-    rows, first = [], None
-    for name, trainer in trainers.items():
-        pools[name].close()
-        chosen = [run for run in runs[CANDIDATES[name][0]] if run.seed in CHOSEN_ON]
-        found = solved(chosen, USUAL_LEVEL)
-        if found is None:
-            raise SystemExit(f"the runs of {name} are not at {USUAL_LEVEL:.0%}")
-        cycles, timing = found.updates // trainer.config.schedule.updates, timings[name]
-        minutes = cycles * timing.median / 60
-        first = first or minutes
-        spread = f"{timing.median:.2f} ({timing.low:.2f} - {timing.high:.2f})"
-        figures = (f"{found.steps:,}", str(cycles), spread, f"{minutes:.1f}")
-        rows.append((name, *figures, f"{minutes / first:.2f}"))
-    heads = ("recipe", "steps", "cycles", "seconds of a cycle", "minutes", "ratio")
-    return heads, rows
+def reached() -> dict[str, Solved]:
+    """Where the mean over seeds is at 90 %, for each candidate.
+
+    Raises:
+        UserError: It is not, or there are no runs.
+    """
+    runs = runs_on(TASK, RESULTS) | runs_on(TASK, ABLATION)
+    found = {}
+    for name, (method, _) in CANDIDATES.items():
+        place = solved([run for run in runs[method] if run.seed in CHOSEN_ON], USUAL_LEVEL)
+        if place is None:
+            raise UserError(f"the runs of {method} are not at {USUAL_LEVEL:.0%} yet")
+        found[name] = place
+    return found
 
 
-def _cycle(trainer: Trainer, envs: GoalVectorEnv):
+def measure() -> dict[str, list[float]]:
+    """Seconds of a cycle: median and quartiles."""
+    candidates = {}
+    with ExitStack() as pools, torch_threads(1):
+        for name, (_, settings) in CANDIDATES.items():
+            # Uniform first episodes cost less than the others, and are few.
+            trainer = make_trainer(TASK, random_episodes=0, **settings)
+            fill(trainer, FILLED)
+            envs = make_envs(trainer.agent.shape, trainer.config.schedule.episodes)
+            candidates[name] = _cycle(trainer, pools.enter_context(envs))
+        return {name: list(each) for name, each in take_turns(candidates, TURNS, CYCLES).items()}
+
+
+def _cycle(trainer: Trainer, envs: GoalVectorEnv) -> Callable[[], None]:
     def cycle() -> None:
         trainer.collect(envs)
         trainer.learn()
 
     return cycle
+
+
+def section(times: dict[str, Any]) -> str:
+    """What the page says of it."""
+    return f"{times['cpu']}, one thread:\n\n{markdown(table(times['seconds']))}"
+
+
+def table(seconds: dict[str, list[float]]) -> Table:
+    """Cycles until the task is solved, seconds of one, and minutes of all."""
+    heads = ("recipe", "steps", "cycles", "seconds of a cycle", "minutes", "ratio")
+    rows, first = [], None
+    for name, place in reached().items():
+        updates = Config.of(TASK, **CANDIDATES[name][1]).schedule.updates
+        cycles, (median, low, high) = place.updates // updates, seconds[name]
+        minutes = cycles * median / 60
+        first = first or minutes
+        figures = (f"{place.steps:,}", str(cycles), f"{median:.2f} ({low:.2f} - {high:.2f})")
+        rows.append((name, *figures, f"{minutes:.1f}", f"{minutes / first:.2f}"))
+    return heads, rows
 
 
 if __name__ == "__main__":

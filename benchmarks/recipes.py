@@ -12,13 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mrn.experiments.runs import Run, curves, find_runs, group
+from mrn.errors import UserError, reported
+from mrn.experiments.runs import Array, Run, curves, find_runs, group
 from mrn.experiments.summary import short_names
 from mrn.tables import Table, show, write_sections
 
 RESULTS = Path(__file__).parents[1] / "results" / "fast"
 ABLATION = RESULTS.parent / "fast-ablation"
-PAPER, FAST = "ddpg-mrn", "ddpg-mrn+fast"
+TASK = "FetchPush"
+"""On which ingredients are left out."""
+BY_PAPER, BY_FAST = "ddpg-mrn", "ddpg-mrn+fast"
+"""The critic mrn by both recipes, as its runs name it."""
 MARKS = (25_000, 50_000, 75_000, 100_000)
 """Environment steps at which runs of all ablations were evaluated."""
 LEVELS = {"FetchReach": 0.95}
@@ -43,27 +47,31 @@ class Solved(NamedTuple):
 
 def solved(runs: list[Run], level: float) -> Solved | None:
     """Where runs of the same settings had solved their task; None if they had not."""
-    epochs = min(run.epochs for run in runs)
-    mean = curves(runs)[:, :epochs].mean(axis=0)
+    steps, mean = _mean(runs)
     places = np.flatnonzero(mean >= level)
     if not len(places):
         return None
     place = places[0]
     spent = [run.columns["rollout_seconds"] + run.columns["update_seconds"] for run in runs]
-    steps, updates = (runs[0].columns[name][:epochs] for name in ("env_steps", "updates"))
     later = (steps > steps[place]) & (steps <= steps[place] + AFTERWARDS)
     return Solved(
         int(steps[place]),
-        int(updates[place]),
+        int(runs[0].columns["updates"][place]),
         float(np.mean([seconds[: place + 1].sum() for seconds in spent])) / 60,
         float(mean[later].mean()) if later.any() else float("nan"),
     )
 
 
+def _mean(runs: list[Run]) -> tuple[Array, Array]:
+    """Environment steps and the mean success over seeds, as far as all runs go."""
+    epochs = min(run.epochs for run in runs)
+    return runs[0].columns["env_steps"][:epochs], curves(runs)[:, :epochs].mean(axis=0)
+
+
 def table(root: Path) -> Table:
     """A line for each task, method and group of seeds."""
     heads = ("task", "method", "seeds", "level", "steps", "updates", "minutes")
-    heads += ("next 50,000 steps", "success at the end")
+    heads += (f"next {AFTERWARDS:,} steps", "success at the end")
     rows = []
     for tasks in group(find_runs(root)).values():
         for task, methods in tasks.items():
@@ -84,9 +92,8 @@ def _cells(found: Solved | None) -> tuple[str, ...]:
 
 
 def _end(runs: list[Run]) -> str:
-    epochs = min(run.epochs for run in runs)
-    steps = int(runs[0].columns["env_steps"][epochs - 1])
-    return f"{curves(runs)[:, epochs - 1].mean():.1%} after {steps:,}"
+    steps, mean = _mean(runs)
+    return f"{mean[-1]:.1%} after {int(steps[-1]):,}"
 
 
 def levels_table(root: Path) -> Table:
@@ -109,9 +116,9 @@ def equal_table(root: Path) -> Table:
     heads = ("task", "seeds", "steps", "paper", "fast")
     rows = []
     for task, paper, fast in _both(root):
-        slow, soon = _means(paper), _means(fast)
+        slow, soon = (dict(zip(*_mean(runs), strict=True)) for runs in (paper, fast))
         rows += [
-            (task, _seeds(paper), f"{steps:,}", f"{slow[steps]:.1%}", f"{soon[steps]:.1%}")
+            (task, _seeds(paper), f"{int(steps):,}", f"{slow[steps]:.1%}", f"{soon[steps]:.1%}")
             for steps in sorted(slow.keys() & soon.keys())
         ]
     return heads, rows
@@ -121,28 +128,34 @@ def _both(root: Path) -> Iterator[tuple[str, list[Run], list[Run]]]:
     """Each task with its runs by the paper's recipe and by fast, of those seeds that both have."""
     for tasks in group(find_runs(root)).values():
         for task, methods in tasks.items():
-            every = [methods.get(method, []) for method in (PAPER, FAST)]
+            every = [methods.get(method, []) for method in (BY_PAPER, BY_FAST)]
             shared = set.intersection(*({run.seed for run in runs} for runs in every))
             if shared:
                 yield task, *([run for run in runs if run.seed in shared] for runs in every)
 
 
-def _means(runs: list[Run]) -> dict[int, float]:
-    """Mean success over seeds by environment steps."""
-    epochs = min(run.epochs for run in runs)
-    steps = runs[0].columns["env_steps"][:epochs].astype(int).tolist()
-    return dict(zip(steps, curves(runs)[:, :epochs].mean(axis=0).tolist(), strict=True))
+def runs_on(task: str, root: Path) -> dict[str, list[Run]]:
+    """The runs on a task by method.
+
+    Raises:
+        UserError: There are none.
+    """
+    tasks = group(find_runs(root)).get("", {})
+    if task not in tasks:
+        raise UserError(
+            f"no runs of {task} in {root}: `mrn figures RUNS -o {root}` puts them there"
+        )
+    return tasks[task]
 
 
 def ablation_table(whole: Path, without: Path) -> Table:
-    """A line for the recipe on FetchPush, and for it with each setting that is the paper's."""
+    """A line for the recipe on its task, and for it with each setting that is the paper's."""
     heads = ("recipe", "seeds", *(f"{steps:,} steps" for steps in MARKS))
-    heads += ("each at the last", "90 % after")
-    kept = [run for run in find_runs(whole) if (run.task, run.method) == ("FetchPush", FAST)]
-    methods = {FAST: kept} | group(find_runs(without))[""]["FetchPush"]
+    heads += ("each at the last", f"{USUAL_LEVEL:.0%} after")
+    methods = {BY_FAST: runs_on(TASK, whole)[BY_FAST]} | runs_on(TASK, without)
     rows = []
     for method, every in methods.items():
-        name = method.removeprefix(FAST).removeprefix("+") or "fast"
+        name = method.removeprefix(BY_FAST).removeprefix("+") or "fast"
         for runs in _groups(every):
             success = np.array([_at_marks(run) for run in runs])
             means = (f"{value:.1%}" for value in success.mean(axis=0))
@@ -165,6 +178,8 @@ def _seeds(runs: list[Run]) -> str:
 
 def _at_marks(run: Run) -> list[float]:
     steps = run.columns["env_steps"].tolist()
+    if missing := sorted(set(MARKS) - set(steps)):
+        raise UserError(f"{run.path} was not evaluated after {missing[0]:,} steps")
     return [run.columns["success"][steps.index(mark)] for mark in MARKS]
 
 
@@ -180,10 +195,11 @@ def sections() -> dict[str, Table]:
 
 def main() -> None:
     """Print the tables, and write them into the page."""
-    found = sections()
-    for each in found.values():
-        show(each)
-    write_sections(RESULTS / "README.md", found)
+    with reported():
+        found = sections()
+        for each in found.values():
+            show(each)
+        write_sections(RESULTS / "README.md", found)
 
 
 if __name__ == "__main__":

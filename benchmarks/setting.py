@@ -13,7 +13,7 @@ CYCLE_EPISODES = 20
 
 
 def make_trainer(task: str, critic: str = "mrn", **settings: object) -> Trainer:
-    """A trainer by the paper's protocol, on the CPU."""
+    """A trainer on the CPU, by the paper's protocol where settings do not say otherwise."""
     config = Config.of(task, critic=critic, device="cpu", **settings)
     return Trainer(config, TASKS[task], CPU)
 

@@ -33,6 +33,8 @@ PEER_MINUTES, PEER_EPISODES = 15, 100
 
 def main() -> None:
     """Measure what is missing; write it after each."""
+    if unknown := set(sys.argv[1:]) - {"--anew"}:
+        sys.exit(f"unknown: {' '.join(sorted(unknown))}; there is --anew")
     settle_memory()
     require_sections(PAGE, ["solve"])
     about = {"cores": default_threads(), "cpu": cpu_name()} | versions()
@@ -79,8 +81,8 @@ def measure_peer() -> dict[str, float]:
     """Train the peer for some minutes, then evaluate it as we evaluate ours: at the last step."""
     envs = peer_envs(default_threads())
     model = make_peer(envs)
-    end = time.perf_counter() + 60 * PEER_MINUTES
-    model.learn(10**9, callback=lambda *_: time.perf_counter() < end)
+    deadline = time.perf_counter() + 60 * PEER_MINUTES
+    model.learn(10**9, callback=lambda *_: time.perf_counter() < deadline)
     successes: list[bool] = []
     observation = envs.reset()
     while len(successes) < PEER_EPISODES:

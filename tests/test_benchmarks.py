@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import processes, resting
+from benchmarks import cycles, processes, resting
 from benchmarks.floor import bare_products, record
 from benchmarks.maze import cells_apart
 from benchmarks.measure import take_turns
@@ -19,6 +19,7 @@ from benchmarks.recipes import table as recipes_table
 from benchmarks.report import TARGETS, machine, solve_table, tables, with_tables
 from benchmarks.setting import fill, make_trainer, one_update
 from mrn.envs import find_task, make_envs
+from mrn.errors import UserError
 from mrn.experiments.runs import find_runs
 from mrn.tables import markdown, with_section
 from tests.experiments.helpers import write_run
@@ -129,6 +130,29 @@ def test_an_ablation_is_read_at_the_same_steps_whatever_the_length_of_an_epoch(t
         "fast 400 10.0% 30.0% 50.0% 70.0% 70% not reached",
         "episodes=20 300 20.0% 40.0% 60.0% 80.0% 80% not reached",
     ]
+
+
+def test_minutes_are_cycles_times_the_seconds_of_one():
+    """On the published runs: paper 250 cycles, fast 175, with 20 episodes 100, every actor 150."""
+    _, rows = cycles.table({name: [6.0, 5.0, 7.0] for name in cycles.CANDIDATES})
+    assert [row[2:] for row in rows] == [
+        ("250", "6.00 (5.00 - 7.00)", "25.0", "1.00"),
+        ("175", "6.00 (5.00 - 7.00)", "17.5", "0.70"),
+        ("100", "6.00 (5.00 - 7.00)", "10.0", "0.40"),
+        ("150", "6.00 (5.00 - 7.00)", "15.0", "0.60"),
+    ]
+    page = cycles.PAGE.read_text()
+    times = json.loads(cycles.TIMES.read_text())
+    assert with_section(page, "cycles", cycles.section(times)) == page
+
+
+def test_runs_that_are_missing_or_too_short_for_a_table_are_named(tmp_path):
+    write_run(tmp_path, [0.1], task="FetchReach")
+    with pytest.raises(UserError, match=f"no runs of FetchPush in {tmp_path}"):
+        ablation_table(tmp_path, tmp_path)
+    write_run(tmp_path, [0.1] * 3, recipe="fast")
+    with pytest.raises(UserError, match="seed-100 was not evaluated after 50,000 steps"):
+        ablation_table(tmp_path, tmp_path)
 
 
 def test_both_recipes_are_compared_on_the_seeds_and_steps_that_both_have(tmp_path):

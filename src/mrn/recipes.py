@@ -8,7 +8,7 @@ from mrn.errors import unknown
 PAPER = "paper"
 """The protocol of the paper (Sec. 5): the defaults of all settings."""
 FAST = "fast"
-"""What solves tasks soonest; docs/recipes.md says why."""
+"""What solves FetchPush from a third of the steps; docs/recipes.md says how."""
 USUAL = FAST
 """What `mrn train` and `mrn.train` take where none is named; suites take the paper's."""
 

@@ -146,7 +146,8 @@ def test_a_network_shares_an_evaluation_up_to_rounding(tmp_path):
     ours, theirs = in_team(2, tmp_path, evaluation, "envpool", 8, 2, True)
     assert ours == theirs
     assert ours.success == alone.success == 1
-    assert ours.steps_to_success == pytest.approx(alone.steps_to_success, abs=0.25)
+    # Rounding may cost, or save, one of the 8 episodes a step; other episodes differ by more.
+    assert ours.steps_to_success == pytest.approx(alone.steps_to_success, abs=1 / 8)
 
 
 @pytest.mark.parametrize("agent", ["sac", "wgcsl"])  # two optimisers; a memory of its own
