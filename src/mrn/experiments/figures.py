@@ -195,14 +195,14 @@ def _label(panel: "Axes", task: str, present: dict[str, list[Run]], missing: lis
     panel.set_xlabel("epoch", fontsize=8)
     panel.locator_params(axis="x", integer=True)
     panel.grid(alpha=0.3)
-    style: dict[str, Any] = {"transform": panel.transAxes, "fontsize": 8, "style": "italic"}
+    style: dict[str, Any] = {"xycoords": "axes fraction", "ha": "center", "style": "italic"}
     if not present:
         panel.set(xticks=[], yticks=[])
-        panel.text(0.5, 0.5, "no runs", ha="center", color="gray", **style)
+        panel.annotate("no runs", (0.5, 0.5), color="gray", fontsize=8, **style)
     elif missing:
-        box = {"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1}
-        told = textwrap.fill(f"missing: {', '.join(missing)}", 40)
-        panel.text(0.97, 0.05, told, ha="right", bbox=box, **style)
+        told = textwrap.fill(f"missing: {', '.join(missing)}", 44)
+        below = {"xytext": (0, -32), "textcoords": "offset points", "va": "top"}  # the epochs
+        panel.annotate(told, (0.5, 0), color="gray", fontsize=7, **style, **below)
 
 
 def _planned(experiment: str, tasks: Tasks) -> tuple[list[str], list[str]]:
