@@ -157,21 +157,26 @@ def test_runs_that_are_missing_or_too_short_for_a_table_are_named(tmp_path):
 
 def test_both_recipes_are_compared_on_the_seeds_and_steps_that_both_have(tmp_path):
     """An epoch of the paper's is 50,000 steps, one of fast 12,500."""
+    whole = tmp_path / "whole"
     for seed, last in ((100, 0.9), (200, 0.7), (300, 0.0)):
-        write_run(tmp_path, [0.1, 0.3, last], seed)
+        write_run(whole, [0.1, 0.3, last], seed)
     for seed, last in ((100, 0.5), (200, 0.6), (400, 1.0)):
-        write_run(tmp_path, [0.0, 0.1, 0.2, 0.3, 0.3, 0.3, 0.4, last], seed, recipe="fast")
-    write_run(tmp_path, [1.0], task="FetchPick", recipe="fast")  # nothing to compare it with
-    _, rows = levels_table(tmp_path)
+        write_run(whole, [0.0, 0.1, 0.2, 0.3, 0.3, 0.3, 0.4, last], seed, recipe="fast")
+    write_run(whole, [1.0], task="FetchPick", recipe="fast")  # nothing to compare it with
+    _, rows = levels_table(whole)
     assert [" ".join(row) for row in rows] == [
         "FetchPush 100, 200 25% 100,000 50,000 0.50",
         "FetchPush 100, 200 50% 150,000 100,000 0.67",
         "FetchPush 100, 200 75% 150,000 not reached ",
     ]
-    _, rows = equal_table(tmp_path)
+    slowed = {"recipe": "fast", "target_every": 0, "variant": "target_every=0"}
+    for seed, last in ((100, 0.2), (200, 0.4), (300, 1.0)):
+        write_run(tmp_path / "without", [0.0, 0.0, 0.0, last], seed, **slowed)
+    write_run(tmp_path / "without", [0.9] * 4, 100, recipe="fast", variant="other")
+    _, rows = equal_table(whole, tmp_path / "without")
     assert [" ".join(row) for row in rows] == [
-        "FetchPush 100, 200 50,000 10.0% 30.0%",
-        "FetchPush 100, 200 100,000 30.0% 55.0%",
+        "FetchPush 100, 200 50,000 10.0% 30.0% 30.0%",
+        "FetchPush 100, 200 100,000 30.0% 55.0% ",
     ]
 
 

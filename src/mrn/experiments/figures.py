@@ -201,8 +201,8 @@ def _label(panel: "Axes", task: str, present: dict[str, list[Run]], missing: lis
         panel.annotate("no runs", (0.5, 0.5), color="gray", fontsize=8, **style)
     elif missing:
         told = textwrap.fill(f"missing: {', '.join(missing)}", 44)
-        below = {"xytext": (0, -32), "textcoords": "offset points", "va": "top"}  # the epochs
-        panel.annotate(told, (0.5, 0), color="gray", fontsize=7, **style, **below)
+        style |= {"xytext": (0, -32), "textcoords": "offset points", "va": "top"}  # below the label
+        panel.annotate(told, (0.5, 0), color="gray", fontsize=7, **style)
 
 
 def _planned(experiment: str, tasks: Tasks) -> tuple[list[str], list[str]]:
