@@ -22,7 +22,7 @@ from benchmarks.recipes import (
     TASK,
     USUAL_LEVEL,
     Solved,
-    runs_on,
+    runs_on_task,
     solved,
 )
 from benchmarks.setting import fill, make_trainer
@@ -37,13 +37,17 @@ from mrn.training.trainer import Trainer
 TIMES = Path(__file__).parent / "results" / "cycles.json"
 PAGE = RESULTS / "README.md"
 TURNS, CYCLES, FILLED = 8, 3, 50_000
-CANDIDATES: dict[str, tuple[str, dict[str, Any]]] = {
-    "paper": (BY_PAPER, {"recipe": "paper"}),
-    "fast": (BY_FAST, {"recipe": "fast"}),
-    "fast, episodes=20": (f"{BY_FAST}+episodes=20", {"recipe": "fast", "episodes": 20}),
-    "fast, actor_every=1": (f"{BY_FAST}+actor_every=1", {"recipe": "fast", "actor_every": 1}),
+CANDIDATES: dict[str, tuple[Path, str, dict[str, Any]]] = {
+    "paper": (RESULTS, BY_PAPER, {"recipe": "paper"}),
+    "fast": (RESULTS, BY_FAST, {"recipe": "fast"}),
+    "fast, episodes=20": (ABLATION, f"{BY_FAST}+episodes=20", {"recipe": "fast", "episodes": 20}),
+    "fast, actor_every=1": (
+        ABLATION,
+        f"{BY_FAST}+actor_every=1",
+        {"recipe": "fast", "actor_every": 1},
+    ),
 }
-"""The method, as its runs name it, and its settings."""
+"""Where its runs are, the method, as they name it, and its settings."""
 
 
 def main() -> None:
@@ -64,10 +68,11 @@ def reached() -> dict[str, Solved]:
     Raises:
         UserError: It is not, or there are no runs.
     """
-    runs = runs_on(TASK, RESULTS) | runs_on(TASK, ABLATION)
     found = {}
-    for name, (method, _) in CANDIDATES.items():
-        place = solved([run for run in runs[method] if run.seed in CHOSEN_ON], USUAL_LEVEL)
+    for name, (root, method, _) in CANDIDATES.items():
+        runs = runs_on_task(root, method)[method]
+        chosen = [run for run in runs if run.seed in CHOSEN_ON]
+        place = solved(chosen, USUAL_LEVEL) if chosen else None
         if place is None:
             raise UserError(f"the runs of {method} are not at {USUAL_LEVEL:.0%} yet")
         found[name] = place
@@ -78,7 +83,7 @@ def measure() -> dict[str, list[float]]:
     """Seconds of a cycle: median and quartiles."""
     candidates = {}
     with ExitStack() as pools, torch_threads(1):
-        for name, (_, settings) in CANDIDATES.items():
+        for name, (*_, settings) in CANDIDATES.items():
             # Uniform first episodes cost less than the others, and are few.
             trainer = make_trainer(TASK, random_episodes=0, **settings)
             fill(trainer, FILLED)
@@ -105,7 +110,7 @@ def table(seconds: dict[str, list[float]]) -> Table:
     heads = ("recipe", "steps", "cycles", "seconds of a cycle", "minutes", "ratio")
     rows, first = [], None
     for name, place in reached().items():
-        updates = Config.of(TASK, **CANDIDATES[name][1]).schedule.updates
+        updates = Config.of(TASK, **CANDIDATES[name][2]).schedule.updates
         cycles, (median, low, high) = place.updates // updates, seconds[name]
         minutes = cycles * median / 60
         first = first or minutes

@@ -116,10 +116,11 @@ def levels_table(root: Path) -> Table:
 def equal_table(root: Path, without: Path) -> Table:
     """Success after the same steps, mean over seeds: by both recipes, and by fast without one part.
 
-    That part is the fast targets, which help on one task and harm on another.
+    That part is the fast targets, which are worth most on FetchPush, and harm on BlockRotateZ.
     """
     heads = ("task", "seeds", "steps", "paper", "fast", f"fast, {SLOW_TARGETS}")
-    slowed = [run for run in find_runs(without) if run.method == f"{BY_FAST}+{SLOW_TARGETS}"]
+    every = find_runs(root) + find_runs(without)
+    slowed = [run for run in every if run.method == f"{BY_FAST}+{SLOW_TARGETS}"]
     rows = []
     for task, paper, fast in _both(root):
         seeds = {run.seed for run in paper}
@@ -144,25 +145,27 @@ def _both(root: Path) -> Iterator[tuple[str, list[Run], list[Run]]]:
                 yield task, *([run for run in runs if run.seed in shared] for runs in every)
 
 
-def runs_on(task: str, root: Path) -> dict[str, list[Run]]:
-    """The runs on a task by method.
+def runs_on_task(root: Path, *needed: str) -> dict[str, list[Run]]:
+    """The runs on the task of the ablations by method.
 
     Raises:
-        UserError: There are none.
+        UserError: There are none of a method that is needed.
     """
-    tasks = group(find_runs(root)).get("", {})
-    if task not in tasks:
-        raise UserError(
-            f"no runs of {task} in {root}: `mrn figures RUNS -o {root}` puts them there"
-        )
-    return tasks[task]
+    methods = group(find_runs(root)).get("", {}).get(TASK, {})
+    for method in needed:
+        if method not in methods:
+            raise UserError(
+                f"{root} has no runs of {method} on {TASK}: `mrn figures RUNS -o {root}` puts "
+                "them there"
+            )
+    return methods
 
 
 def ablation_table(whole: Path, without: Path) -> Table:
     """A line for the recipe on its task, and for it with each setting that is the paper's."""
     heads = ("recipe", "seeds", *(f"{steps:,} steps" for steps in MARKS))
     heads += ("each at the last", f"{USUAL_LEVEL:.0%} after")
-    methods = {BY_FAST: runs_on(TASK, whole)[BY_FAST]} | runs_on(TASK, without)
+    methods = {BY_FAST: runs_on_task(whole, BY_FAST)[BY_FAST]} | runs_on_task(without)
     rows = []
     for method, every in methods.items():
         name = method.removeprefix(BY_FAST).removeprefix("+") or "fast"

@@ -146,13 +146,17 @@ def test_minutes_are_cycles_times_the_seconds_of_one():
     assert with_section(page, "cycles", cycles.section(times)) == page
 
 
-def test_runs_that_are_missing_or_too_short_for_a_table_are_named(tmp_path):
+def test_runs_that_are_missing_or_too_short_for_a_table_are_named(tmp_path, monkeypatch):
     write_run(tmp_path, [0.1], task="FetchReach")
-    with pytest.raises(UserError, match=f"no runs of FetchPush in {tmp_path}"):
+    with pytest.raises(UserError, match=r"has no runs of ddpg-mrn\+fast on FetchPush: "):
         ablation_table(tmp_path, tmp_path)
     write_run(tmp_path, [0.1] * 3, recipe="fast")
     with pytest.raises(UserError, match="seed-100 was not evaluated after 50,000 steps"):
         ablation_table(tmp_path, tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(cycles, "CANDIDATES", {"fast": (tmp_path, "ddpg-mrn+fast", {})})
+        with pytest.raises(UserError, match=r"the runs of ddpg-mrn\+fast are not at 90% yet"):
+            cycles.reached()
 
 
 def test_both_recipes_are_compared_on_the_seeds_and_steps_that_both_have(tmp_path):

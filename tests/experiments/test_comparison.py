@@ -222,6 +222,12 @@ def test_runs_that_are_not_by_their_recipe_are_warned_of(tmp_path):
     assert between == f"FetchPush: the methods were not trained alike: {told}"
 
 
+def test_a_setting_that_one_run_was_given_and_another_has_by_its_recipe_is_no_difference(tmp_path):
+    write_run(tmp_path, [0.1, 0.2], 1)  # of 50 cycles
+    write_run(tmp_path, [0.1, 0.2], 1, recipe="fast", cycles=50)
+    assert summary_of(tmp_path).warnings == ()
+
+
 def tasks_of(root):
     return group(find_runs(root))[""].items()
 

@@ -113,9 +113,11 @@ def test_the_main_figure_has_12_panels_and_marks_what_is_missing(tmp_path):
     push = next(axes for axes in figure.axes if axes.get_title().startswith("FetchPush"))
     np.testing.assert_allclose(push.lines[0].get_ydata(), [0.1, 0.2, 0.3])
     figure.draw_without_rendering()
-    (missing,) = push.texts  # covers neither a curve nor what the axis says
-    assert missing.get_window_extent().y1 <= push.xaxis.get_tightbbox().y0
-    assert missing.get_window_extent().y0 >= 0
+    (missing,) = push.texts  # covers neither a curve nor what the axis says, nor the title below
+    place = missing.get_window_extent()
+    assert place.y1 <= push.xaxis.get_tightbbox().y0
+    below = figure.axes[figure.axes.index(push) + 4]
+    assert place.y0 >= below.title.get_window_extent().y1
 
 
 def test_settings_that_differ_between_seeds_are_named(runs, tmp_path):

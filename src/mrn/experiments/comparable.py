@@ -42,7 +42,7 @@ def differences(task: str, methods: dict[str, list[Run]], names: dict[str, str])
 
 def _differing(runs: Iterable[tuple[Run, str]]) -> dict[str, str]:
     """Settings with more than one value, and who has which."""
-    values: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    values: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
     named: set[str] = {*CHANGEABLE, *COMPARED}  # and what variants stand for
     for run, shown in runs:
         if run.config is None:
@@ -58,9 +58,11 @@ def _differing(runs: Iterable[tuple[Run, str]]) -> dict[str, str]:
                 # What a recipe stands for differs where recipes do.
                 is_recipes = name in SET_BY_RECIPES and value == by_recipe[name]
                 told = "as its recipe has it" if is_recipes else str(value)
-                values.setdefault((agent, name), []).append((shown, told))
+                values.setdefault((agent, name), []).append((shown, told, str(value)))
     return {
-        name: ", ".join(f"{shown} {value}".strip() for shown, value in each)
+        name: ", ".join(f"{shown} {told}".strip() for shown, told, _ in each)
         for (_, name), each in values.items()
-        if name not in named and len({value for _, value in each}) > 1
+        if name not in named
+        and len({told for _, told, _ in each}) > 1
+        and len({value for _, _, value in each}) > 1
     }

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Tasks = dict[str, dict[str, list[Run]]]
 COLUMNS = 4
+BELOW_THE_LABEL = 32
+"""Points from a panel's lower edge: ticks, their numbers, and what the axis says."""
 SHARED = "shared"
 """Name of the line at the last epoch that all methods have."""
 
@@ -201,7 +203,7 @@ def _label(panel: "Axes", task: str, present: dict[str, list[Run]], missing: lis
         panel.annotate("no runs", (0.5, 0.5), color="gray", fontsize=8, **style)
     elif missing:
         told = textwrap.fill(f"missing: {', '.join(missing)}", 44)
-        style |= {"xytext": (0, -32), "textcoords": "offset points", "va": "top"}  # below the label
+        style |= {"xytext": (0, -BELOW_THE_LABEL), "textcoords": "offset points", "va": "top"}
         panel.annotate(told, (0.5, 0), color="gray", fontsize=7, **style)
 
 
