@@ -114,10 +114,13 @@ def draw_curves(tasks: Tasks, names: list[str], methods: list[str]) -> "Figure":
         said.append("bands: 95 % bootstrap interval of the mean over seeds")
     if any(line.get_gid() == SHARED for panel in panels.flat for line in panel.lines):
         said.append("dashed: the last epoch that all methods have, where they are compared")
-    # In inches: a panel is 2.5 high, a name of the legend 0.2, and 0.08 wide for each letter.
+    # In inches: a panel is 2.5 high, a line below it 0.13, a name of the legend 0.2, and 0.08 wide
+    # for each letter.
+    told = [[text.get_text().count("\n") + 1 for p in row for text in p.texts] for row in panels]
     longest = max((len(shown[method]) for method in methods), default=0)
     across = min(max(int(width / (0.6 + 0.08 * longest)), 1), max(len(methods), 1))
     below = 0.2 * -(-len(methods) // across) + 0.15 * len(said)
+    below += 0.13 * sum(max(lines, default=0) for lines in told)
     figure.set_size_inches(width, 2.5 * rows + 0.15 + below)
     figure.legend(
         handles=handles,
