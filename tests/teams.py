@@ -63,6 +63,7 @@ def in_team(size: int, folder: Path, function: Callable[..., Any], *arguments: A
         member.kill()  # if it hangs
         member.join()
     assert [member.exitcode for member in members] == [0] * size
+    # Written just now, into the test's own folder, by the forks above: nothing else is unpickled.
     return [pickle.loads(file.read_bytes()) for file in files]
 
 

@@ -169,7 +169,7 @@ def test_torchruns_copy_of_a_signal_is_not_a_second_one(monkeypatch):
 def test_an_agent_can_be_sent_to_other_processes():
     agent = mrn.load("zoo:FetchReach")
     agent.learner.optimizers["optimizer"].combine = ALONE.average  # as training leaves it
-    again = pickle.loads(pickle.dumps(agent))
+    again = pickle.loads(pickle.dumps(agent))  # as multiprocessing and Ray send it; no file is read
     assert same_weights(agent, again)
 
 
