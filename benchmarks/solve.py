@@ -1,8 +1,8 @@
 """How long until FetchPush is solved: recipe fast, recipe paper, and Stable-Baselines3.
 
 `python -m benchmarks.solve`, about 35 minutes on two cores. What is measured is kept at once, in
-benchmarks/results/solve.json; started again after an interruption, it goes on with what is missing
-(`--anew` for all of it again).
+benchmarks/results/solve.json; started again after an interruption, it goes on with what is missing,
+or of a recipe that has changed since (`--anew` for all of it again).
 """
 
 import json
@@ -19,6 +19,7 @@ from benchmarks.end_to_end import peer_envs
 from benchmarks.report import machine, solve_table
 from mrn.device import cpu_name, default_threads, settle_memory
 from mrn.files import write_atomically
+from mrn.recipes import RECIPES
 from mrn.tables import markdown, require_sections, show, with_section
 from mrn.training.about import versions
 from mrn.training.metrics import Row
@@ -49,8 +50,10 @@ def main() -> None:
         "sb3": measure_peer,
     }
     for name, measure in measures.items():
-        if name not in results:
-            results[name] = measure()
+        settings = dict(RECIPES.get(name, {}))
+        # A recipe that is no longer what was measured is measured again.
+        if name not in results or results[name].get("settings", {}) != settings:
+            results[name] = measure() | {"settings": settings}
             write_atomically(RESULTS, (json.dumps(results, indent=2) + "\n").encode())
     text = machine(about) + "\n\n" + markdown(solve_table(results))
     write_atomically(PAGE, with_section(PAGE.read_text(), "solve", text).encode())

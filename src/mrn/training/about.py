@@ -2,6 +2,7 @@
 
 import platform
 import shlex
+import subprocess
 import warnings
 from importlib import metadata
 from pathlib import Path
@@ -31,7 +32,7 @@ class About(NamedTuple):
 
     config: Config
     versions: dict[str, str]
-    """Of Python and the packages that decide a result."""
+    """Of Python and the packages that decide a result, and the commit of mrn where there is one."""
     earlier_versions: list[dict[str, str]]
     """Of earlier parts of the run, where they were others."""
     machine: dict[str, str]
@@ -93,12 +94,12 @@ def check_processes(path: Path, processes: int) -> None:
 
 def circumstances(path: Path) -> dict[str, Any]:
     """Versions and machine, and the versions of earlier parts of the run where they differ."""
-    now, earlier = versions(), []
+    now, earlier = versions() | commit(), []
     if (path / CONFIG).exists():
         about = read_about(path)
         earlier = [dict(each) for each in about.earlier_versions]
         changed = [
-            f"{name} was {old}, now {now.get(name, 'not installed')}"
+            f"{name} was {old}, now {now.get(name, 'unknown')}"
             for name, old in about.versions.items()
             if now.get(name) != old
         ]
@@ -123,3 +124,24 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             found[package] = "not installed"
     return found
+
+
+def commit(code: Path = Path(__file__).parents[1]) -> dict[str, str]:
+    """The commit of the code and whether it was edited since; nothing where no repository has it.
+
+    An installed package may lie in a repository that is another's: one that tracks this code.
+    """
+    found = _git(code, "ls-files", "--error-unmatch", ".") and _git(code, "rev-parse", "HEAD")
+    if not found:
+        return {}
+    return {"commit": found + (", edited" if _git(code, "status", "--porcelain", ".") else "")}
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    """What git says in a folder; nothing where it fails or is missing."""
+    try:
+        return subprocess.check_output(
+            ["git", *arguments], cwd=folder, stderr=subprocess.DEVNULL, text=True, timeout=10
+        ).strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
