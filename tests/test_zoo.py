@@ -12,6 +12,7 @@ import torch
 import mrn
 from mrn import zoo
 from mrn.tables import markdown
+from mrn.training.about import read_settings
 from mrn.training.metrics import read_metrics
 from mrn.training.policy_file import grow, shrink
 from tests.commands import mrn as command
@@ -92,7 +93,7 @@ def test_a_policy_of_the_zoo_is_what_its_card_says(name):
     assert (agent.config.seed, name) == (card["seed"], card["task"])
     rows = read_metrics(folder / "metrics.csv")
     assert card["env_steps"] == rows[-1]["env_steps"] == card["episodes"] * agent.shape.horizon
-    assert json.loads((folder / "config.json").read_text())["config"] == agent.config.to_dict()
+    assert read_settings(folder) == agent.config
     size = sum(file.stat().st_size for file in folder.iterdir())
     assert size < 900_000
     for engine, found in card["engines"].items():

@@ -1,5 +1,7 @@
 """Methods are compared over what they share, and nothing is claimed that the runs do not show."""
 
+import csv
+import io
 import math
 
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 from mrn.experiments.figures import draw_all, draw_curves
 from mrn.experiments.runs import find_runs, group
 from mrn.experiments.summary import rows_of_choices, summarise
-from mrn.experiments.wording import markdown, show_cost
+from mrn.experiments.wording import as_csv, markdown, show_cost
 from tests.experiments.helpers import write_run
 
 LONG = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
@@ -99,6 +101,41 @@ def test_one_seed_is_neither_best_nor_better(tmp_path):
     summary = summary_of(tmp_path)
     assert [row.method for row in summary.rows if row.best] == ["ddpg-mrn"]
     assert summary.aggregates[1].improvement.value == 1.0
+
+
+def test_each_task_says_how_likely_mrn_is_better(tmp_path):
+    for seed, (ours, theirs) in enumerate([(0.2, 0.1), (0.4, 0.4), (0.6, 0.5)]):
+        write_run(tmp_path, [ours] * 2, seed)
+        write_run(tmp_path, [theirs] * 2, seed, critic="bvn")
+        write_run(tmp_path, [0.9], seed, critic="bvn", task="FetchReach")
+    rows = {(row.task, row.method): row for row in summary_of(tmp_path).rows}
+    assert rows["FetchPush", "ddpg-mrn"].improvement is None
+    # Of nine pairs: 0.2 wins one, 0.4 wins one and is level with one, 0.6 wins three.
+    better = rows["FetchPush", "ddpg-bvn"].improvement
+    assert better.value == pytest.approx(5.5 / 9)
+    assert better.low < better.value < better.high
+    assert rows["FetchReach", "ddpg-bvn"].improvement is None  # mrn has no run there
+    table = markdown(summary_of(tmp_path))
+    assert "| P(mrn is better) |" in table
+    (line,) = (line for line in table.splitlines() if line.startswith("| FetchPush | bvn |"))
+    assert f"| 61.1 % [{100 * better.low:.1f}, {100 * better.high:.1f}] |" in line
+    (line,) = (line for line in table.splitlines() if line.startswith("| FetchReach | bvn |"))
+    assert line.endswith("|  |")
+    written = list(csv.DictReader(io.StringIO(as_csv(summary_of(tmp_path)))))
+    assert [row["improvement"] for row in written].count("nan") == 2
+    assert f"{better.high}" in {row["improvement_high"] for row in written}
+
+
+def test_a_critic_is_compared_with_mrn_by_the_same_recipe(tmp_path):
+    for seed in (1, 2):
+        write_run(tmp_path, [0.1] * 2, seed)
+        write_run(tmp_path, [0.9] * 8, seed, recipe="fast")
+        write_run(tmp_path, [0.5] * 8, seed, recipe="fast", critic="bvn")
+        write_run(tmp_path, [0.5] * 8, seed, recipe="fast", critic="bvn", variant="mine")
+    rows = rows_of(tmp_path)
+    better = {name: row.improvement.value for name, row in rows.items() if row.improvement}
+    assert better == {"ddpg-bvn+fast": 1}  # of mrn+fast; there is no mrn+fast+mine
+    assert markdown(summary_of(tmp_path)).count("| 100.0 % [100.0, 100.0] |") == 1
 
 
 def test_those_that_are_level_are_both_best(tmp_path):

@@ -25,8 +25,10 @@ from mrn.naming import NO_CRITIC, Method
 from mrn.plotting import in_order
 
 THRESHOLDS = (0.5, 0.9)
-REFERENCE = str(Method("ddpg", "mrn"))
-"""The method that others are compared with, where it is there."""
+OURS = "mrn"
+"""The critic that others are compared with."""
+REFERENCE = str(Method("ddpg", OURS))
+"""The method that others are compared with across tasks, where it is there."""
 ENOUGH = 2
 """Seeds of a method from which on something can be said of whether it is better than another."""
 
@@ -70,6 +72,9 @@ class Row:
     areas: tuple[float, ...]
     best: bool = False
     """No other method's mean is higher on this task, and all have enough seeds to say so."""
+    improvement: Interval | None = None
+    """Probability that a run with the critic `mrn`, all else alike, has a larger area than a run of
+    this; None where there is none, or this is it, or either has too few seeds."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +87,7 @@ class Aggregate:
     area: Interval
     """Interquartile mean of the area under the curve."""
     improvement: Interval | None
-    """Probability that the reference method is better in that area; None for itself, and where
-    either has too few seeds."""
+    """Of the experiment's reference, averaged over the tasks."""
 
 
 @dataclass(frozen=True)
@@ -109,13 +113,12 @@ def summarise(tasks: dict[str, Methods]) -> Summary:
         rows += [replace(row, best=row in _best(found)) for row in found]
     names = in_order({row.method for row in rows})
     reference = REFERENCE if REFERENCE in names else names[0]
+    found_at = {(row.task, row.method): row for row in rows}
+    rows = [replace(row, improvement=_over_critic(row, found_at)) for row in rows]
     by_place = {(row.task, row.method): row for row in rows if row.complete}
     across = tuple(task for task in tasks if all((task, name) in by_place for name in names))
     aggregates = tuple(
-        _aggregate(
-            [by_place[task, name] for task in across],
-            None if name == reference else [by_place[task, reference] for task in across],
-        )
+        _aggregate(*([by_place[task, each] for task in across] for each in (name, reference)))
         for name in (names if across else [])
     )
     shown = short_names(names)
@@ -212,15 +215,26 @@ def _best(rows: list[Row]) -> list[Row]:
     return [row for row in rows if row.success.value > top - 1e-9]
 
 
-def _aggregate(rows: list[Row], reference: list[Row] | None) -> Aggregate:
+def _over_critic(row: Row, rows: dict[tuple[str, str], Row]) -> Interval | None:
+    """Of the critic `mrn` over a row's, with all else alike."""
+    alike = str(Method.parse(row.method)._replace(critic=OURS))
+    return _improvement([row], [rows.get((row.task, alike), row)])
+
+
+def _aggregate(rows: list[Row], reference: list[Row]) -> Aggregate:
     finals = [np.array(row.finals) for row in rows]
     areas = [np.array(row.areas) for row in rows]
-    improvement = None
-    if reference and min(len(row.seeds) for row in [*rows, *reference]) >= ENOUGH:
-        ours = [np.array(row.areas) for row in reference]
-        improvement = aggregate_improvement(ours, areas, _rng())
     success, area = aggregate_iqm(finals, _rng()), aggregate_iqm(areas, _rng())
-    return Aggregate(rows[0].method, success, area, improvement)
+    return Aggregate(rows[0].method, success, area, _improvement(rows, reference))
+
+
+def _improvement(rows: list[Row], reference: list[Row]) -> Interval | None:
+    """Of the reference over a method, on the same tasks."""
+    every = [*rows, *reference]
+    if rows[0].method == reference[0].method or min(len(row.seeds) for row in every) < ENOUGH:
+        return None
+    areas, ours = ([np.array(row.areas) for row in each] for each in (rows, reference))
+    return aggregate_improvement(ours, areas, _rng())
 
 
 def short_names(methods: list[str]) -> dict[str, str]:

@@ -5,7 +5,7 @@ import io
 from math import isfinite, isinf, isnan
 
 from mrn import tables
-from mrn.experiments.summary import THRESHOLDS, Row, Summary, short_names
+from mrn.experiments.summary import OURS, THRESHOLDS, Row, Summary, short_names
 from mrn.intervals import Interval
 
 
@@ -14,6 +14,8 @@ def markdown(summary: Summary) -> str:
     names = short_names([row.method for row in summary.rows])
     heads: tuple[str, ...] = ("task", "method", "seeds", "epochs", "success", "std")
     heads += ("mean over epochs", "episodes to 50 %", "to 90 %")
+    compared = any(row.improvement for row in summary.rows)
+    heads += (f"P({OURS} is better)",) if compared else ()
     rows = []
     for row in summary.rows:
         mark = "**" if row.best else ""
@@ -21,7 +23,8 @@ def markdown(summary: Summary) -> str:
         costs = [show_cost(row, index) for index in range(len(THRESHOLDS))]
         figures = (f"{mark}{show_success(row)}{mark}", percent(row.std), show(row.area))
         seeds = str(len(row.seeds))
-        rows.append((row.task, names[row.method], seeds, epochs, *figures, *costs))
+        better = [_show_known(row.improvement)] if compared else []
+        rows.append((row.task, names[row.method], seeds, epochs, *figures, *costs, *better))
     notes = [*shared_epochs(summary), *(f"Beware: {text}." for text in summary.warnings)]
     text = tables.markdown((heads, rows)) + f"\n\n{_about_intervals(summary)}\n"
     text += "".join(f"\n{note}\n" for note in notes)
@@ -31,8 +34,8 @@ def markdown(summary: Summary) -> str:
     heads = ("method", "success", "mean over epochs", f"P({reference} is better), mean over epochs")
     across = []
     for each in summary.aggregates:
-        better = "" if each.improvement is None else show(each.improvement)
-        across.append((names[each.method], show(each.success), show(each.area), better))
+        figures = (show(each.success), show(each.area), _show_known(each.improvement))
+        across.append((names[each.method], *figures))
     title = f"Across {len(summary.tasks)} tasks, interquartile mean"
     title += " [95 % interval, stratified bootstrap over seeds]:"
     return f"{text}\n{title}\n\n{tables.markdown((heads, across))}\n"
@@ -53,6 +56,12 @@ def _about_intervals(summary: Summary) -> str:
         said.append("Of one seed there is no interval: how much others would differ is not known.")
     if any(row.best for row in summary.rows):
         said.append("The best is bold.")
+    if any(row.improvement for row in summary.rows):
+        said.append(
+            f"P: how likely a run with the critic {OURS}, all else alike, has a higher mean over "
+            "the epochs than one of the line's, counted over all pairs of seeds; where all are on "
+            "one side the interval has no width, which is no certainty."
+        )
     return " ".join(said)
 
 
@@ -93,6 +102,10 @@ def show(interval: Interval) -> str:
     return f"{value} [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
 
 
+def _show_known(interval: Interval | None) -> str:
+    return "" if interval is None else show(interval)
+
+
 def percent(value: float) -> str:
     """A share in per cent; a dash for what is not known."""
     return "-" if isnan(value) else f"{100 * value:.1f} %"
@@ -128,12 +141,15 @@ def as_csv(summary: Summary) -> str:
             "success_high",
         ]
         + ["success_std", "one_seed_low", "one_seed_high", "area", "area_low", "area_high"]
+        + ["improvement", "improvement_low", "improvement_high"]
         + [f"episodes_to_{end}" for end in ends]
         + [f"epochs_to_{end}" for end in ends]
     )
     for row in summary.rows:
         place = [row.task, row.method, len(row.seeds), row.epochs, row.planned, row.stride]
-        counted = row.counted[1:] if row.counted else (float("nan"),) * 2
+        unknown = (float("nan"),) * 3
+        counted = (row.counted or unknown)[1:]
         figures = [*row.success, row.std, *counted, *row.area]
-        writer.writerow([*place, *figures, *row.episodes_to, *row.epochs_to])
+        better = row.improvement or unknown
+        writer.writerow([*place, *figures, *better, *row.episodes_to, *row.epochs_to])
     return table.getvalue()
