@@ -1,6 +1,7 @@
 """The benchmark measures what it says, and the page shows what it measured."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import cycles, processes, resting
+from benchmarks import cycles, evidence, processes, resting
 from benchmarks.floor import bare_products, record
 from benchmarks.maze import cells_apart
 from benchmarks.measure import take_turns
@@ -182,6 +183,21 @@ def test_both_recipes_are_compared_on_the_seeds_and_steps_that_both_have(tmp_pat
         "FetchPush 100, 200 50,000 10.0% 30.0% 30.0%",
         "FetchPush 100, 200 100,000 30.0% 55.0% ",
     ]
+
+
+def test_the_page_of_results_says_how_far_the_evidence_is():
+    found = evidence.table(ROOT / "results")
+    page = (ROOT / "results" / "README.md").read_text()
+    assert with_section(page, "evidence", markdown(found)) == page
+
+
+def test_hours_are_those_of_the_runs_that_are_kept(tmp_path):
+    shutil.copytree(ROOT / "results" / "suites", tmp_path / "suites")
+    for seed in (100, 200):
+        write_run(tmp_path / "push", [0.5] * 900, seed)  # 3 seconds each
+    _, (push, hand, *_) = evidence.table(tmp_path)
+    assert push == ("`push`", "2 of 12", "1.5")
+    assert hand == ("`hand`", "0 of 6", "")
 
 
 def test_the_page_shows_how_long_it_took_until_a_task_was_solved():

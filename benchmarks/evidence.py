@@ -1,0 +1,39 @@
+"""How far the suites of the evidence are, and what they have cost: `python -m benchmarks.evidence`.
+
+From the runs that are kept in results/ into the page there.
+"""
+
+from pathlib import Path
+
+from mrn.errors import reported
+from mrn.experiments.runs import find_runs
+from mrn.experiments.suites import find_suite
+from mrn.tables import Table, show, write_sections
+
+RESULTS = Path(__file__).parents[1] / "results"
+SUITES = ("push", "hand", "forms-reach", "forms-push", "pick-slide", "ablation", "all-tasks")
+"""In the order in which they are trained."""
+
+
+def table(root: Path) -> Table:
+    """A line for each suite."""
+    rows = []
+    for name in SUITES:
+        file, folder = root / "suites" / f"{name}.toml", root / name
+        runs = find_runs(folder) if folder.is_dir() else []
+        hours = sum(float(run.seconds[-1]) for run in runs) / 3600  # of one thread each
+        planned = len(find_suite(str(file)).configs())
+        rows.append((f"`{name}`", f"{len(runs)} of {planned}", f"{hours:.1f}" if runs else ""))
+    return ("suite", "runs kept", "core-hours"), rows
+
+
+def main() -> None:
+    """Write the table, and show it."""
+    with reported():
+        found = table(RESULTS)
+        write_sections(RESULTS / "README.md", {"evidence": found})
+        show(found)
+
+
+if __name__ == "__main__":
+    main()
