@@ -20,7 +20,7 @@ def table(root: Path) -> Table:
     rows = []
     for name in SUITES:
         file, folder = root / "suites" / f"{name}.toml", root / name
-        runs = find_runs(folder) if folder.is_dir() else []
+        runs = [run for run in find_runs(folder) if run.finished] if folder.is_dir() else []
         hours = sum(float(run.seconds[-1]) for run in runs) / 3600  # of one thread each
         planned = len(find_suite(str(file)).configs())
         rows.append((f"`{name}`", f"{len(runs)} of {planned}", f"{hours:.1f}" if runs else ""))

@@ -1,8 +1,8 @@
 """How long until FetchPush is solved: recipe fast, recipe paper, and Stable-Baselines3.
 
 `python -m benchmarks.solve`, about 35 minutes on two cores. What is measured is kept at once, in
-benchmarks/results/solve.json; started again after an interruption, it goes on with what is missing,
-or of a recipe that has changed since (`--anew` for all of it again).
+benchmarks/results/solve.json; started again after an interruption, it goes on with what is missing;
+a recipe that has changed since counts as that (`--anew` for all of it again).
 """
 
 import json
@@ -17,6 +17,7 @@ import numpy as np
 import mrn
 from benchmarks.end_to_end import peer_envs
 from benchmarks.report import machine, solve_table
+from mrn.config import flatten
 from mrn.device import cpu_name, default_threads, settle_memory
 from mrn.files import write_atomically
 from mrn.recipes import RECIPES
@@ -50,14 +51,22 @@ def main() -> None:
         "sb3": measure_peer,
     }
     for name, measure in measures.items():
-        settings = dict(RECIPES.get(name, {}))
-        # A recipe that is no longer what was measured is measured again.
-        if name not in results or results[name].get("settings", {}) != settings:
-            results[name] = measure() | {"settings": settings}
+        if is_missing(results, name):
+            results[name] = measure() | {"settings": settings_of(name)}
             write_atomically(RESULTS, (json.dumps(results, indent=2) + "\n").encode())
     text = machine(about) + "\n\n" + markdown(solve_table(results))
     write_atomically(PAGE, with_section(PAGE.read_text(), "solve", text).encode())
     show(solve_table(results))
+
+
+def is_missing(results: dict[str, Any], name: str) -> bool:
+    """Whether a part was not measured yet, or by a recipe that has changed since."""
+    return name not in results or results[name].get("settings") != settings_of(name)
+
+
+def settings_of(name: str) -> dict[str, Any]:
+    """All settings of a run by a recipe; nothing for the peer."""
+    return flatten(mrn.Config(TASK, recipe=name).to_dict()) if name in RECIPES else {}
 
 
 def solve(recipe: str) -> dict[str, float]:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import cycles, evidence, processes, resting
+from benchmarks import cycles, evidence, processes, resting, solve
 from benchmarks.floor import bare_products, record
 from benchmarks.maze import cells_apart
 from benchmarks.measure import take_turns
@@ -22,6 +22,7 @@ from benchmarks.setting import fill, make_trainer, one_update
 from mrn.envs import find_task, make_envs
 from mrn.errors import UserError
 from mrn.experiments.runs import find_runs
+from mrn.recipes import RECIPES
 from mrn.tables import markdown, with_section
 from tests.experiments.helpers import write_run
 
@@ -198,6 +199,15 @@ def test_hours_are_those_of_the_runs_that_are_kept(tmp_path):
     _, (push, hand, *_) = evidence.table(tmp_path)
     assert push == ("`push`", "2 of 12", "1.5")
     assert hand == ("`hand`", "0 of 6", "")
+
+
+def test_a_recipe_that_has_changed_is_solved_again(monkeypatch):
+    measured = {name: {"settings": solve.settings_of(name)} for name in ("fast", "sb3")}
+    missing = [name for name in ("fast", "paper", "sb3") if solve.is_missing(measured, name)]
+    assert missing == ["paper"]
+    monkeypatch.setitem(RECIPES, "fast", RECIPES["fast"] | {"redraws": 3})
+    assert solve.is_missing(measured, "fast")
+    assert not solve.is_missing(measured, "sb3")
 
 
 def test_the_page_shows_how_long_it_took_until_a_task_was_solved():

@@ -116,7 +116,7 @@ def test_each_task_says_how_likely_mrn_is_better(tmp_path):
     assert better.low < better.value < better.high
     assert rows["FetchReach", "ddpg-bvn"].improvement is None  # mrn has no run there
     table = markdown(summary_of(tmp_path))
-    assert "| P(mrn is better) |" in table
+    assert "| P(critic mrn is better) |" in table
     (line,) = (line for line in table.splitlines() if line.startswith("| FetchPush | bvn |"))
     assert f"| 61.1 % [{100 * better.low:.1f}, {100 * better.high:.1f}] |" in line
     (line,) = (line for line in table.splitlines() if line.startswith("| FetchReach | bvn |"))
@@ -147,6 +147,13 @@ def test_those_that_are_level_are_both_best(tmp_path):
         write_run(tmp_path, [0.3], seed, critic="dn")
     best = [method for method, row in rows_of(tmp_path).items() if row.best]
     assert best == ["ddpg-mrn", "ddpg-bvn"]
+
+
+def test_runs_that_are_level_are_neither_better_nor_worse(tmp_path):
+    for seed in (1, 2):
+        write_run(tmp_path, [0.1, 0.7], seed)
+        write_run(tmp_path, [0.4, 0.4], seed, critic="bvn")
+    assert rows_of(tmp_path)["ddpg-bvn"].improvement == (0.5, 0.5, 0.5)
 
 
 def test_one_seed_has_the_interval_of_its_episodes(tmp_path):

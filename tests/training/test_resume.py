@@ -68,13 +68,15 @@ def test_versions_that_changed_are_kept_and_warned_of(tmp_path):
     file = tmp_path / "run" / "config.json"
     about = json.loads(file.read_text())
     now = about["versions"]
-    about["versions"] = now | {"torch": "1.0"}
+    before = now | {"torch": "1.0", "commit": "abc"}
+    about["versions"] = before
     file.write_text(json.dumps(about))
-    with pytest.warns(UserWarning, match="other versions: torch was 1.0, now"):
+    told = "other versions: torch was 1.0, now .*; commit was abc, now"
+    with pytest.warns(UserWarning, match=told):
         tiny_run(tmp_path / "run", resume=True)
     read = read_about(tmp_path / "run")
     assert read.versions == now
-    assert read.earlier_versions == [now | {"torch": "1.0"}]
+    assert read.earlier_versions == [before]
     assert int(read.machine["cores"]) >= 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")

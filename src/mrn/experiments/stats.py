@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 
 REPETITIONS = 2000
 """Bootstrap samples."""
+LEVEL = 1e-9
+"""Means of the same shares, added in another order, differ by less than this."""
 
 
 def mean_and_std(values: Array) -> tuple[Array, Array]:
@@ -68,7 +70,9 @@ def _improvement(ours: Sequence[Array], theirs: Sequence[Array]) -> Array:
     tasks = []
     for x, y in zip(ours, theirs, strict=True):
         difference = x[:, :, None] - y[:, None, :]  # (samples, runs of ours, of theirs)
-        tasks.append(((difference > 0) + 0.5 * (difference == 0)).mean(axis=(1, 2)))
+        level = np.abs(difference) < LEVEL
+        ahead = np.where(np.isnan(difference), np.nan, (difference > 0) & ~level)
+        tasks.append((ahead + 0.5 * level).mean(axis=(1, 2)))
     return np.mean(tasks, axis=0)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from mrn.experiments.comparable import differences
 from mrn.experiments.runs import Array, Run, curves, late, strides
 from mrn.experiments.stats import (
+    LEVEL,
     aggregate_improvement,
     aggregate_iqm,
     aggregate_mean,
@@ -87,7 +88,8 @@ class Aggregate:
     area: Interval
     """Interquartile mean of the area under the curve."""
     improvement: Interval | None
-    """Of the experiment's reference, averaged over the tasks."""
+    """Probability that the reference method is better in that area, averaged over the tasks; None
+    for itself, and where either has too few seeds."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,10 @@ def summarise(tasks: dict[str, Methods]) -> Summary:
     by_place = {(row.task, row.method): row for row in rows if row.complete}
     across = tuple(task for task in tasks if all((task, name) in by_place for name in names))
     aggregates = tuple(
-        _aggregate(*([by_place[task, each] for task in across] for each in (name, reference)))
+        _aggregate(
+            [by_place[task, name] for task in across],
+            [by_place[task, reference] for task in across],
+        )
         for name in (names if across else [])
     )
     shown = short_names(names)
@@ -211,8 +216,7 @@ def _best(rows: list[Row]) -> list[Row]:
     if len(rows) < 2 or min(len(row.seeds) for row in rows) < ENOUGH:
         return []
     top = max(row.success.value for row in rows)
-    # Means of the same shares, added in another order, differ in the last digit.
-    return [row for row in rows if row.success.value > top - 1e-9]
+    return [row for row in rows if row.success.value > top - LEVEL]
 
 
 def _over_critic(row: Row, rows: dict[tuple[str, str], Row]) -> Interval | None:

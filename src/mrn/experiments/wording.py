@@ -15,7 +15,7 @@ def markdown(summary: Summary) -> str:
     heads: tuple[str, ...] = ("task", "method", "seeds", "epochs", "success", "std")
     heads += ("mean over epochs", "episodes to 50 %", "to 90 %")
     compared = any(row.improvement for row in summary.rows)
-    heads += (f"P({OURS} is better)",) if compared else ()
+    heads += (f"P(critic {OURS} is better)",) if compared else ()
     rows = []
     for row in summary.rows:
         mark = "**" if row.best else ""
@@ -59,8 +59,9 @@ def _about_intervals(summary: Summary) -> str:
     if any(row.improvement for row in summary.rows):
         said.append(
             f"P: how likely a run with the critic {OURS}, all else alike, has a higher mean over "
-            "the epochs than one of the line's, counted over all pairs of seeds; where all are on "
-            "one side the interval has no width, which is no certainty."
+            "the epochs than one of the line's, counted over all pairs of seeds, those that are "
+            "level as half; where all are on one side the interval has no width, which is no "
+            "certainty."
         )
     return " ".join(said)
 

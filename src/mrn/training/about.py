@@ -1,5 +1,6 @@
 """What config.json says of a run: its settings, its processes, and where it was trained."""
 
+import os
 import platform
 import shlex
 import subprocess
@@ -127,21 +128,29 @@ def versions() -> dict[str, str]:
 
 
 def commit(code: Path = Path(__file__).parents[1]) -> dict[str, str]:
-    """The commit of the code and whether it was edited since; nothing where no repository has it.
+    """The last commit of the code, and whether it was edited since; nothing where none is known.
 
-    An installed package may lie in a repository that is another's: one that tracks this code.
+    An installed package may lie in a repository that is another's and does not track it. What
+    counts is the code as it lies there when a run begins.
     """
-    found = _git(code, "ls-files", "--error-unmatch", ".") and _git(code, "rev-parse", "HEAD")
+    if not _git(code, "ls-files", "--error-unmatch", "."):
+        return {}
+    found, edits = (
+        _git(code, "log", "-1", "--format=%H", "--", "."),
+        _git(code, "status", "-s", "."),
+    )
     if not found:
         return {}
-    return {"commit": found + (", edited" if _git(code, "status", "--porcelain", ".") else "")}
+    return {"commit": found + (", perhaps edited" if edits is None else ", edited" * bool(edits))}
 
 
-def _git(folder: Path, *arguments: str) -> str:
-    """What git says in a folder; nothing where it fails or is missing."""
+def _git(folder: Path, *arguments: str) -> str | None:
+    """What git says of the repository of a folder; None where it fails or is missing."""
+    command = ["git", "--no-optional-locks", *arguments]  # so that it never stops another git
+    here = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         return subprocess.check_output(
-            ["git", *arguments], cwd=folder, stderr=subprocess.DEVNULL, text=True, timeout=10
+            command, cwd=folder, env=here, stderr=subprocess.DEVNULL, text=True, timeout=10
         ).strip()
     except (OSError, subprocess.SubprocessError):
-        return ""
+        return None
