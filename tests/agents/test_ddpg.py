@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-from functools import partial
 
 import pytest
 import torch
@@ -11,7 +10,7 @@ from torch.nn import functional as F
 from mrn.agents.ddpg import DDPG
 from mrn.agents.losses import actor_loss, bellman_target
 from mrn.critics import CRITICS
-from tests.agents.helpers import DIMS, assert_gradients, double, make_learner, moves, random_batch
+from tests.agents.helpers import DIMS, assert_gradients, double, make_learner, random_batch
 
 GENERATOR = torch.Generator()  # DDPG's updates draw nothing from it
 
@@ -121,20 +120,6 @@ def test_targets_can_move_between_updates():
         agent.end_cycle()
         assert torch.equal(target, before)
     assert moved == [False, False, True, False, False, True, False]
-
-
-def test_targets_can_move_between_the_first_updates_alone():
-    agent = learner(target_every=2, target_every_until=4, target_keep=0.75)
-    moved = []
-    for cycle in range(3):  # of 3 updates each
-        numbers = range(3 * cycle + 1, 3 * cycle + 4)
-        steps = [partial(agent.update, random_batch(), n, GENERATOR) for n in numbers]
-        moved += moves(next(agent.critic_target.parameters()), [*steps, agent.end_cycle])
-    assert moved == [
-        *(False, True, False, False),
-        *(True, False, False, True),  # the fourth update is the last after which they hurry
-        *(False, False, False, True),
-    ]
 
 
 def test_the_actor_can_have_a_gradient_at_every_other_update():

@@ -23,8 +23,6 @@ class TargetSettings(Checked):
     """Share of the target networks kept each time they move towards the networks."""
     target_every: Whole = 0
     """Updates between two moves of the targets; 0 for one move at the end of each cycle."""
-    target_every_until: Whole = 0
-    """Update after which the targets move at the end of each cycle alone; 0 for none."""
 
 
 def target_of(network: Network) -> Network:
@@ -42,18 +40,16 @@ class Targets:
         self.settings = settings
         self.targets: list[Tensor] = [w for target, _ in pairs for w in target.parameters()]
         self.learned: list[Tensor] = [w for _, network in pairs for w in network.parameters()]
-        self._between = settings.target_every > 0  # do they move between updates, as of the last?
 
     def after_update(self, number: int) -> None:
         """Move them, if they move between updates and it is their turn."""
-        every, until = self.settings.target_every, self.settings.target_every_until
-        self._between = every > 0 and (until == 0 or number <= until)
-        if self._between and number % every == 0:
+        every = self.settings.target_every
+        if every and number % every == 0:
             self._move()
 
     def after_cycle(self) -> None:
         """Move them, unless they move between updates."""
-        if not self._between:
+        if not self.settings.target_every:
             self._move()
 
     @torch.no_grad()
