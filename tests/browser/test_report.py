@@ -145,6 +145,20 @@ def test_those_that_are_level_share_the_mark(open_page):
     assert page.locator("#overview td.best").count() == 2
 
 
+def test_the_table_says_how_likely_mrn_is_better(open_page):
+    page = open_page(fragment="experiment=small&measure=better")
+    cell = page.locator('td[data-task="FetchReach"][data-method="ddpg-bvn"]')
+    assert cell.inner_text().split("\n") == ["100.0 %", "100.0 to 100.0"]
+    for task, critic in (("FetchReach", "mrn"), ("FetchPush", "bvn")):  # itself; one seed
+        cell = page.locator(f'td[data-task="{task}"][data-method="ddpg-{critic}"]')
+        assert "%" not in cell.inner_text()
+    assert page.locator("#overview td.best").count() == 0
+    assert "all pairs of seeds" in page.locator("#table-note").inner_text()
+    page.select_option("#experiment", "level")
+    cell = page.locator('td[data-method="ddpg-bvn"]')
+    assert cell.inner_text().startswith("50.0 %")  # the same curves, backwards
+
+
 def test_recipes_are_compared_after_equally_many_episodes(open_page):
     page = open_page(fragment="experiment=recipes")
     cell = page.locator('td[data-method="ddpg-mrn+fast"]')

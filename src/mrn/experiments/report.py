@@ -129,6 +129,7 @@ def _row(row: Row) -> dict[str, Any]:
         "success": row.success,
         "counted": row.counted,
         "area": row.area,
+        "better": row.improvement,
     }
     for index, name in enumerate(("half", "ninety")):
         figures[name] = {

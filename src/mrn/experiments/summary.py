@@ -111,12 +111,10 @@ def summarise(tasks: dict[str, Methods]) -> Summary:
     for task, methods in tasks.items():
         by, methods = _in_time(methods)
         shared = min(_own_epochs(runs, by[method]) for method, runs in methods.items())
-        found = [_row(task, method, runs, by[method], shared) for method, runs in methods.items()]
+        found = _rows(task, methods, by, shared)
         rows += [replace(row, best=row in _best(found)) for row in found]
     names = in_order({row.method for row in rows})
     reference = REFERENCE if REFERENCE in names else names[0]
-    found_at = {(row.task, row.method): row for row in rows}
-    rows = [replace(row, improvement=_over_critic(row, found_at)) for row in rows]
     by_place = {(row.task, row.method): row for row in rows if row.complete}
     across = tuple(task for task in tasks if all((task, name) in by_place for name in names))
     aggregates = tuple(
@@ -134,16 +132,15 @@ def summarise(tasks: dict[str, Methods]) -> Summary:
 def rows_of_choices(task: str, methods: Methods) -> list[Row]:
     """Figures for any choice among the methods on a task: what is shared depends on the choice.
 
-    For each method, a row after each number of epochs at which another, or itself, ends.
+    After each number of epochs at which a method ends, a row for each that has as many.
     """
     by, methods = _in_time(methods)
     own = {method: _own_epochs(runs, by[method]) for method, runs in methods.items()}
-    return [
-        _row(task, method, runs, by[method], epochs)
-        for method, runs in methods.items()
-        for epochs in sorted(set(own.values()))
-        if epochs <= own[method]
-    ]
+    rows: list[Row] = []
+    for epochs in sorted(set(own.values())):
+        there = {method: runs for method, runs in methods.items() if epochs <= own[method]}
+        rows += _rows(task, there, by, epochs)
+    return rows
 
 
 def _in_time(methods: Methods) -> tuple[dict[str, int], Methods]:
@@ -155,6 +152,16 @@ def _in_time(methods: Methods) -> tuple[dict[str, int], Methods]:
 
 def _own_epochs(runs: list[Run], stride: int) -> int:
     return min(run.epochs for run in runs) // stride
+
+
+def _rows(task: str, methods: Methods, by: dict[str, int], epochs: int) -> list[Row]:
+    """The methods after so many epochs, each beside the critic `mrn` with all else alike."""
+    rows = {m: _row(task, m, runs, by[m], epochs) for m, runs in methods.items()}
+    alike = {method: str(Method.parse(method)._replace(critic=OURS)) for method in methods}
+    return [
+        replace(row, improvement=_improvement([row], [rows.get(alike[method], row)]))
+        for method, row in rows.items()
+    ]
 
 
 def _row(task: str, method: str, runs: list[Run], stride: int, epochs: int) -> Row:
@@ -217,12 +224,6 @@ def _best(rows: list[Row]) -> list[Row]:
         return []
     top = max(row.success.value for row in rows)
     return [row for row in rows if row.success.value > top - LEVEL]
-
-
-def _over_critic(row: Row, rows: dict[tuple[str, str], Row]) -> Interval | None:
-    """Of the critic `mrn` over a row's, with all else alike."""
-    alike = str(Method.parse(row.method)._replace(critic=OURS))
-    return _improvement([row], [rows.get((row.task, alike), row)])
 
 
 def _aggregate(rows: list[Row], reference: list[Row]) -> Aggregate:

@@ -1,5 +1,5 @@
 // The overview table and the aggregates.
-const SHARE_MEASURES = ["success", "area"];
+const SHARE_MEASURES = ["success", "area", "better"];
 
 // For each method that is shown, its figures after the epochs that all of these have on the task.
 function comparedRows(experiment, task) {
@@ -15,6 +15,7 @@ function cell(row, measure) {
     const { text, reached } = row[measure];
     return [text.replace(/ \(.*/, ""), `${reached} of ${row.seeds} ${row.seeds === 1 ? "seed" : "seeds"}`, ...after];
   }
+  if (row[measure] === null) return ["", ...after]; // mrn itself, or too few seeds
   const [value, low, high] = row[measure];
   if (low !== null) return [percent(value), range(low, high), ...after];
   const counted = measure === "success" && row.counted;
@@ -23,7 +24,7 @@ function cell(row, measure) {
 
 // The highest share, or the fewest episodes; all that are level. Of one seed nothing can be said.
 function bestOf(rows, measure) {
-  if (rows.length < 2 || rows.some((row) => row.seeds < 2)) return [];
+  if (measure === "better" || rows.length < 2 || rows.some((row) => row.seeds < 2)) return [];
   const got = rows.filter((row) => SHARE_MEASURES.includes(measure) || row[measure].epochs !== null);
   const known = got.every((row) => SHARE_MEASURES.includes(measure) || row[measure].episodes !== null);
   const worth = (row) => SHARE_MEASURES.includes(measure)
@@ -33,6 +34,11 @@ function bestOf(rows, measure) {
 }
 
 function tableNote(rows, measure) {
+  const shared = "Methods on a task are compared over the epochs that all those shown have there.";
+  if (measure === "better")
+    return "How likely a run with the critic mrn, all else alike, has a higher mean success over the epochs than " +
+           "one of the method, counted over all pairs of seeds, those that are level as half, and its 95 % bootstrap " +
+           "interval, which has no width where all are on one side. Of one seed nothing is said. " + shared;
   const note = [];
   if (SHARE_MEASURES.includes(measure)) {
     if (rows.some((row) => row.seeds > 1)) note.push("Mean over seeds and its 95 % bootstrap interval.");
@@ -40,8 +46,7 @@ function tableNote(rows, measure) {
       note.push("* of one seed: the 95 % Wilson interval of that policy's rate, from its evaluation " +
                 "episodes; how much other seeds would differ is not known.");
   } else note.push("Median over seeds of the training episodes until an evaluation first reached it.");
-  note.push("Methods on a task are compared over the epochs that all those shown have there. The best " +
-            "is marked where each has at least two seeds; those that are level share the mark.");
+  note.push(shared, "The best is marked where each has at least two seeds; those that are level share the mark.");
   return note.join(" ");
 }
 
