@@ -3,6 +3,7 @@
 import os
 import pickle
 import signal
+import time
 
 import pytest
 import torch
@@ -14,6 +15,8 @@ from mrn.signals import Interruption
 from mrn.team import ALONE, Team, joined, launcher
 from tests.teams import in_team
 from tests.training.helpers import same_weights
+
+INIT = torch.distributed.init_process_group
 
 
 def exchange() -> dict:
@@ -48,6 +51,25 @@ def test_what_three_processes_exchange(tmp_path):
         "texts": ["grün", "grüngrün", "grüngrüngrün"],
         "empty": ["", "", ""],
     }
+
+
+def meet(late: float) -> tuple[float, float]:
+    """When this process has met the others, and when it was ready to: the last one, later."""
+    ready = [0.0]
+
+    def init(*arguments, **settings):
+        INIT(*arguments, **settings)
+        time.sleep(late * int(os.environ["RANK"]))
+        ready[0] = time.monotonic()
+
+    torch.distributed.init_process_group = init  # in this fork alone
+    with joined():
+        return time.monotonic(), ready[0]
+
+
+def test_nobody_goes_on_before_all_have_met(tmp_path):
+    (first, _), (_, last_is_ready) = in_team(2, tmp_path, meet, 1.0)
+    assert first >= last_is_ready
 
 
 def test_alone_nothing_is_exchanged():

@@ -177,6 +177,8 @@ def _meet() -> Team:
         store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
         store = PrefixStore(f"mrn-{attempt}-{next(_JOINED)}", store)
         dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
+        # One that ends at once, by a wrong setting, would leave slower ones without a connection.
+        dist.all_reduce(torch.zeros(1))
     except RuntimeError as error:
         raise UserError(
             f"the {processes()} processes of the run cannot reach each other: {_first_line(error)}"
