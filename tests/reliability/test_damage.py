@@ -6,6 +6,7 @@ import random
 import shutil
 import struct
 import warnings
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,9 @@ def spoil(trainer: Trainer) -> None:
 def content(trainer: Trainer) -> list[torch.Tensor]:
     """All that a checkpoint holds."""
     rows = trainer.replay.read(trainer.replay.oldest)
-    counters = torch.tensor(list(trainer.counters().values()), dtype=torch.float64)
+    counters = trainer.counters()
+    numbers = [*astuple(counters.pop("clock")), *counters.values()]
+    counters = torch.tensor(numbers, dtype=torch.float64)
     return [value.clone() for value in (counters, *trainer.tensors().values(), *rows.values())]
 
 

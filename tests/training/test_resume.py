@@ -3,13 +3,17 @@
 import json
 import os
 import signal
+import time
 import warnings
 
 import numpy as np
 import pytest
 
 import mrn
+from mrn.errors import Interrupted
+from mrn.files import checksum
 from mrn.signals import Interruption
+from mrn.training import trainer
 from mrn.training.about import read_about
 from mrn.training.layout import checkpoint_folders
 from tests.reliability.helpers import same_run
@@ -61,6 +65,45 @@ def test_a_kill_in_the_very_first_write_leaves_a_folder_that_can_be_used(tmp_pat
     (other / ".config.json.new").write_text("")
     tiny_run(other, epochs=1, resume=True)
     assert same_run(folder, other)
+
+
+def test_an_interrupted_epoch_has_taken_the_time_before_too(tmp_path, monkeypatch):
+    play = trainer.play
+
+    def slow_then_asked_to_end(*args):
+        play(*args)
+        if not (tmp_path / "run" / "checkpoints").exists():
+            time.sleep(1)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(trainer, "play", slow_then_asked_to_end)
+    with pytest.raises(Interrupted):
+        tiny_run(tmp_path / "run")
+    saved = checkpoint_folders(tmp_path / "run")[-1]
+    assert saved.name == "000001-000001"
+    clock = json.loads((saved / "checkpoint.json").read_text())["clock"]
+    assert clock["rollout"] > 1
+    assert clock["steps"] == 100  # 2 episodes of 50
+    tiny_run(tmp_path / "run", resume=True)
+    first, second = metrics(tmp_path / "run", timings=True)
+    assert float(first["rollout_seconds"]) > clock["rollout"]
+    assert float(first["update_seconds"]) > clock["update"]
+    spent = float(first["rollout_seconds"]) + float(first["update_seconds"])
+    assert float(first["steps_per_second"]) == pytest.approx(200 / spent, rel=0.02)
+    assert float(second["rollout_seconds"]) < clock["rollout"]  # an epoch of its own
+
+
+def test_a_checkpoint_of_before_there_was_a_clock(tmp_path):
+    tiny_run(tmp_path / "whole")
+    tiny_run(tmp_path / "run", epochs=1)
+    for folder in checkpoint_folders(tmp_path / "run"):
+        about = json.loads((folder / "checkpoint.json").read_text())
+        del about["clock"]
+        text = json.dumps(about).encode()
+        (folder / "checkpoint.json").write_bytes(text)
+        (folder / "complete").write_text(checksum(text))
+    tiny_run(tmp_path / "run", resume=True)
+    assert same_run(tmp_path / "whole", tmp_path / "run")
 
 
 def test_versions_that_changed_are_kept_and_warned_of(tmp_path):

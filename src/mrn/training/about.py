@@ -135,12 +135,10 @@ def commit(code: Path = Path(__file__).parents[1]) -> dict[str, str]:
     """
     if not _git(code, "ls-files", "--error-unmatch", "."):
         return {}
-    found, edits = (
-        _git(code, "log", "-1", "--format=%H", "--", "."),
-        _git(code, "status", "-s", "."),
-    )
+    found = _git(code, "log", "-1", "--format=%H", "--", ".")
     if not found:
         return {}
+    edits = _git(code, "status", "-s", ".")
     return {"commit": found + (", perhaps edited" if edits is None else ", edited" * bool(edits))}
 
 

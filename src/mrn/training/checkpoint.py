@@ -19,7 +19,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ from mrn.config import Config
 from mrn.errors import RunError, UserError
 from mrn.files import checksum, parse_json, read_bounded, sync_folder, write_atomically
 from mrn.team import Team
+from mrn.training.clock import Clock
 from mrn.training.layout import CHECKPOINTS, checkpoint_folders
 from mrn.training.metrics import COLUMNS, Row, check_rows
 from mrn.training.parts import (
@@ -60,6 +61,7 @@ class Manifest(Checked):
     env_steps: int
     updates: int
     best: float
+    clock: Clock = field(default_factory=Clock)  # a checkpoint of before there was one has none
 
 
 class Saved(NamedTuple):
@@ -113,7 +115,7 @@ class Checkpoints:
                     "metrics": list(metrics),
                 }
                 about |= {"config": trainer.config.to_dict(), "others": parts[1:]}
-                text = json.dumps(about, indent=1).encode()
+                text = json.dumps(about, indent=1, default=asdict).encode()
                 write_atomically(aside / "checkpoint.json", text)
                 write_atomically(aside / "complete", checksum(text).encode())
                 shutil.rmtree(final, ignore_errors=True)

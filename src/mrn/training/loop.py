@@ -1,9 +1,7 @@
 """The training loop: envs -> rollout -> replay -> learner.update -> evaluate -> run folder."""
 
 import shlex
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -105,17 +103,16 @@ def _run(
         if rows is not None:
             display.resume(trainer.epoch, trainer.cycle)
         while trainer.epoch <= epochs:
-            clock, steps_before = Clock(), trainer.env_steps
             while trainer.cycle < plan.cycles:
-                losses = train_cycle(trainer, envs, clock)
-                display.cycle(trainer.epoch, clock.rate(trainer.env_steps - steps_before))
+                losses = train_cycle(trainer, envs)
+                display.cycle(trainer.epoch, trainer.clock.rate)
                 if interruption.agreed() and trainer.cycle < plan.cycles:
                     checkpoints.save(trainer, run_dir.rows)
                     raise interruption.end(go_on)
-            row = training_row(trainer, losses, clock, steps_before)
+            row = training_row(trainer, losses)
             if plan.eval_episodes:
-                row |= evaluate_epoch(trainer, test_envs, clock)
-            row |= clock.row()
+                row |= evaluate_epoch(trainer, test_envs)
+            row |= trainer.clock.row()
             keep_weights(trainer, folder, row["success"])
             run_dir.log(row)  # after the weights: an epoch that is listed has them
             trainer.next_epoch()
@@ -136,43 +133,16 @@ def _run(
 SMALLER = "lower --width, --batch-size, --episodes or --capacity"
 
 
-class Clock:
-    """Seconds spent in each part of an epoch."""
-
-    names = ("rollout", "update", "evaluation")
-
-    def __init__(self) -> None:
-        """Start at zero."""
-        self.seconds = dict.fromkeys(self.names, 0.0)
-
-    @contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        """Count the time of a block towards a part."""
-        started = time.perf_counter()
-        yield
-        self.seconds[name] += time.perf_counter() - started
-
-    def rate(self, count: int) -> float:
-        """So many per second of all parts."""
-        return round(count / max(sum(self.seconds.values()), 1e-9), 1)
-
-    def row(self) -> Row:
-        """The columns of the seconds."""
-        return {f"{name}_seconds": round(spent, 3) for name, spent in self.seconds.items()}
-
-
-def train_cycle(trainer: Trainer, envs: GoalVectorEnv, clock: Clock) -> dict[str, float]:
+def train_cycle(trainer: Trainer, envs: GoalVectorEnv) -> dict[str, float]:
     """Play a cycle's episodes and learn; the mean metrics of the epoch so far."""
-    with clock("rollout"):
+    with trainer.clock("rollout"):
         trainer.collect(envs)
-    with clock("update"):
+    with trainer.clock("update"):
         trainer.learn()
         return trainer.mean_losses()
 
 
-def training_row(
-    trainer: Trainer, losses: dict[str, float], clock: Clock, steps_before: int
-) -> Row:
+def training_row(trainer: Trainer, losses: dict[str, float]) -> Row:
     """What is known of an epoch before its evaluation."""
     return {
         "epoch": trainer.epoch,
@@ -181,16 +151,16 @@ def training_row(
         "success": None,
         "success_any": None,
         "steps_to_success": None,
-        "steps_per_second": clock.rate(trainer.env_steps - steps_before),
+        "steps_per_second": trainer.clock.rate,
         **losses,
     }
 
 
-def evaluate_epoch(trainer: Trainer, envs: GoalVectorEnv, clock: Clock) -> Row:
+def evaluate_epoch(trainer: Trainer, envs: GoalVectorEnv) -> Row:
     """Evaluate the epoch's policy, with random numbers of its own."""
     config = trainer.config
     seed = derive_seed(config.seed, "evaluation", trainer.epoch)
-    with clock("evaluation"), torch_threads(1):
+    with trainer.clock("evaluation"), torch_threads(1):
         episodes, act = config.schedule.eval_episodes, trainer.agent.act
         result = evaluate(envs, act, episodes, seed, team=trainer.team)
     return {

@@ -16,6 +16,7 @@ from mrn.replay.buffer import check_capacity
 from mrn.seeding import derive_seed, make_generator
 from mrn.team import ALONE, Team
 from mrn.training.agent import Agent, check_fit
+from mrn.training.clock import Clock
 from mrn.training.rollout import play
 
 
@@ -56,6 +57,7 @@ class Trainer:
         self.epoch, self.cycle = 1, 0  # the epoch in progress, and cycles done in it
         self.env_steps = self.updates = 0
         self.best = -1.0  # highest success rate
+        self.clock = Clock()  # of the epoch in progress
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -79,7 +81,9 @@ class Trainer:
             self.replay.add(self.episodes)
             newest = self.hindsight.newest(self.replay, steps, self.generators["replay"])
             self.agent.normalizer.update(newest, self.team)
-        self.env_steps += int(self.team.total(torch.tensor(steps)))
+        played = int(self.team.total(torch.tensor(steps)))
+        self.env_steps += played
+        self.clock.steps += played
 
     def learn(self) -> None:
         """Take a cycle's updates, and what the learner does after them; metrics add up."""
@@ -115,10 +119,11 @@ class Trainer:
         """Begin another epoch."""
         self.epoch, self.cycle = self.epoch + 1, 0
         self.losses.zero_()
+        self.clock = Clock()
 
     def counters(self) -> dict[str, Any]:
         """Where the run stands."""
-        names = ("epoch", "cycle", "env_steps", "updates", "best")
+        names = ("epoch", "cycle", "env_steps", "updates", "best", "clock")
         return {name: getattr(self, name) for name in names}
 
     def tensors(self) -> dict[str, Tensor]:
