@@ -1,6 +1,6 @@
 """How far the suites of the evidence are, and what they have cost: `python -m benchmarks.evidence`.
 
-From the runs that are kept in results/ into the page there.
+From the runs that are kept in results/ into the page there; and what another processor changes.
 """
 
 from pathlib import Path
@@ -8,6 +8,7 @@ from pathlib import Path
 from mrn.errors import reported
 from mrn.experiments.runs import find_runs
 from mrn.experiments.suites import find_suite
+from mrn.naming import Method
 from mrn.tables import Table, show, write_sections
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -27,12 +28,28 @@ def table(root: Path) -> Table:
     return ("suite", "runs kept", "core-hours"), rows
 
 
+def processors(root: Path) -> Table:
+    """Success after each epoch of the same settings and seed, in per cent, on either processor."""
+    rows = []
+    for run in find_runs(root / "fetch-push"):
+        (other,) = (
+            each
+            for each in find_runs(root / "push")
+            if (each.method, each.seed) == (run.method, run.seed)
+        )
+        for name, curve in (("Intel Xeon", run.success), ("AMD EPYC", other.success)):
+            percent = (f"{100 * success:.0f}" for success in curve)
+            rows.append((f"`{Method.parse(run.method).critic}`", name, *percent))
+    return ("critic", "processor", *map(str, range(1, len(rows[0]) - 1))), rows
+
+
 def main() -> None:
-    """Write the table, and show it."""
+    """Write the tables, and show them."""
     with reported():
-        found = table(RESULTS)
-        write_sections(RESULTS / "README.md", {"evidence": found})
-        show(found)
+        found = {"evidence": table(RESULTS), "processors": processors(RESULTS)}
+        write_sections(RESULTS / "README.md", found)
+        for each in found.values():
+            show(each)
 
 
 if __name__ == "__main__":

@@ -76,7 +76,8 @@ def _commands() -> Iterator[str]:
             else:
                 unsaid = parameter.default is None or parameter.default is False
                 value = "" if unsaid else f" {parameter.default}"
-                options.append(f"[--{parameter.name.replace('_', '-')}{value}]")
+                option = parameter.name.rstrip("_").replace("_", "-")  # json_ is not the module
+                options.append(f"[--{option}{value}]")
         yield f"- `{' '.join(['mrn', name, *words, *options])}`: {_summary(command.__doc__)}"
 
 
@@ -155,8 +156,8 @@ def _summary(docstring: str | None) -> str:
 
 
 def _settings(group: type, left_out: type | None = None) -> Table:
-    """The settings of a group but for those that another table has."""
-    hints = get_type_hints(group, include_extras=True)
+    """The settings of a group but for those that another table has, such as an agent's (`Any`)."""
+    hints, plain = get_type_hints(group, include_extras=True), get_type_hints(group)
     lines = [
         pair for cls in group.__mro__ if cls is not object for pair in _documented(_parse(cls).body)
     ]
@@ -165,12 +166,14 @@ def _settings(group: type, left_out: type | None = None) -> Table:
     rows = [
         (f"`{item.name}`", _default(item), _accepts(hints[item.name]), help_[item.name])
         for item in dataclasses.fields(group)
-        if item.name in help_ and item.name not in elsewhere
+        if item.name in help_ and item.name not in elsewhere and plain[item.name] is not Any
     ]
     return ("setting", "default", "accepts", "what"), rows
 
 
 def _default(item: dataclasses.Field[Any]) -> str:
+    if item.default_factory is not dataclasses.MISSING:
+        return f"`{item.default_factory()!r}`"
     return "required" if item.default is dataclasses.MISSING else f"`{item.default!r}`"
 
 

@@ -53,7 +53,7 @@ SETTINGS = [mrn.Config, Schedule, Memory, *(agent.Settings for agent in AGENTS.v
 
 @pytest.mark.parametrize("group", SETTINGS)
 def test_every_setting_is_listed(group):
-    groups = {"schedule", "memory"} if group is mrn.Config else set()
+    groups = {"schedule", "memory", "learning"} if group is mrn.Config else set()
     for item in fields(group):
         place = rf"^`{item.name}`, " if item.name in groups else rf"^\| `{item.name}` \| "
         assert re.search(place, PAGE, re.M), item.name

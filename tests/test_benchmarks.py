@@ -187,9 +187,18 @@ def test_both_recipes_are_compared_on_the_seeds_and_steps_that_both_have(tmp_pat
 
 
 def test_the_page_of_results_says_how_far_the_evidence_is():
-    found = evidence.table(ROOT / "results")
     page = (ROOT / "results" / "README.md").read_text()
-    assert with_section(page, "evidence", markdown(found)) == page
+    found = {"evidence": evidence.table, "processors": evidence.processors}
+    for name, table in found.items():
+        assert with_section(page, name, markdown(table(ROOT / "results"))) == page
+
+
+def test_a_seed_is_shown_on_both_processors():
+    heads, rows = evidence.processors(ROOT / "results")
+    assert heads == ("critic", "processor", *"12345678")
+    assert ("`monolithic`", "Intel Xeon", "3", "5", "2", "9", "6", "6", "16", "39") in rows
+    assert ("`monolithic`", "AMD EPYC", "3", "4", "2", "8", "5", "6", "17", "21") in rows
+    assert len(rows) == 6
 
 
 def test_hours_are_those_of_the_runs_that_are_kept(tmp_path):

@@ -80,7 +80,8 @@ class Config(Checked):
     seed: Seed = 100
     """Seed of everything random. The paper's: 100, 200, 300, 400, 500."""
     epochs: Count | None = None
-    """Epochs of training; by default the paper's number for the task, 50 for other environments."""
+    """Epochs of training; by default the paper's number for the task, 50 for other environments.
+    By the recipe `fast` an epoch is a quarter as long as the paper's."""
     stop_at: Share | None = None
     """End before that, after the first evaluation with at least this success rate, such as 0.95."""
     engine: str = "auto"

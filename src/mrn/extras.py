@@ -16,4 +16,8 @@ def import_extra(module: str, extra: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError:
         package = module.partition(".")[0]
-        raise UserError(f"{package} is missing: pip install 'mrn[{extra}]'") from None
+        # Not 'mrn[...]': without a clone around, pip would fetch a package of others of that name.
+        raise UserError(
+            f"{package} is missing: pip install -c constraints.txt '.[{extra}]' in the folder of "
+            "mrn's source"
+        ) from None

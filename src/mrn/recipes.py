@@ -6,7 +6,7 @@ from typing import Any
 from mrn.errors import unknown
 
 PAPER = "paper"
-"""The protocol of the paper (Sec. 5): the defaults of all settings."""
+"""The protocol of the paper (Sec. 5, and the released code): the defaults of all settings."""
 FAST = "fast"
 """What solves FetchPush from a third of the steps; docs/recipes.md says how."""
 USUAL = FAST

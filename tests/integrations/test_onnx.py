@@ -147,7 +147,10 @@ def test_the_command_and_its_mistakes(tmp_path, monkeypatch, capsys):
     assert there.read_text() == "mine"
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "onnxscript", None)
-        assert "onnxscript is missing: pip install 'mrn[onnx]'" in refused("policy.onnx", "--force")
+        hint = (
+            "onnxscript is missing: pip install -c constraints.txt '.[onnx]' in the folder of mrn"
+        )
+        assert hint in refused("policy.onnx", "--force")
     assert there.read_text() == "mine"
     command("policy.onnx", "--force")
     assert "Wrote policy.onnx: observation (2)" in capsys.readouterr().out

@@ -159,7 +159,9 @@ def test_mistakes_are_noticed_before_anything_is_written(tmp_path, monkeypatch, 
     assert known in refused("--track", "wandby")
     for name in ("wandb", "trackio"):
         monkeypatch.setitem(sys.modules, name, None)
-        assert f"{name} is missing: pip install 'mrn[{name}]'" in refused("--track", name)
+        assert f"{name} is missing: pip install -c constraints.txt '.[{name}]'" in refused(
+            "--track", name
+        )
     assert not list(tmp_path.iterdir())
 
 

@@ -315,7 +315,9 @@ def test_the_command_and_its_mistakes(tmp_path, monkeypatch, capsys):
     for package, ending in (("PIL.Image", "gif"), ("imageio_ffmpeg", "mp4")):
         with monkeypatch.context() as without:
             without.setitem(sys.modules, package, None)
-            hint = f"{package.partition('.')[0]} is missing: pip install 'mrn[video]'"
+            hint = (
+                f"{package.partition('.')[0]} is missing: pip install -c constraints.txt '.[video]'"
+            )
             assert hint in refused(f"film.{ending}")
     assert sorted(path.name for path in tmp_path.rglob("*.*")) == ["latest.safetensors"]
     said = video("--episodes", "1")

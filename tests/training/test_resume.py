@@ -113,13 +113,14 @@ def test_versions_that_changed_are_kept_and_warned_of(tmp_path):
     now = about["versions"]
     before = now | {"torch": "1.0", "commit": "abc"}
     about["versions"] = before
+    about["machine"]["cpu"] = "Abacus"
     file.write_text(json.dumps(about))
-    told = "other versions: torch was 1.0, now .*; commit was abc, now"
+    told = "other versions: torch was 1.0, now .*; commit was abc, now .*; cpu was Abacus, now"
     with pytest.warns(UserWarning, match=told):
         tiny_run(tmp_path / "run", resume=True)
     read = read_about(tmp_path / "run")
     assert read.versions == now
-    assert read.earlier_versions == [before]
+    assert read.earlier_versions == [before | {"cpu": "Abacus"}]
     assert int(read.machine["cores"]) >= 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -35,7 +35,7 @@ class About(NamedTuple):
     versions: dict[str, str]
     """Of Python and the packages that decide a result, and the commit of mrn where there is one."""
     earlier_versions: list[dict[str, str]]
-    """Of earlier parts of the run, where they were others."""
+    """Of earlier parts of the run, with their processors, where any of these was another."""
     machine: dict[str, str]
     processes: int = 1
     """How many trained it together."""
@@ -94,26 +94,26 @@ def check_processes(path: Path, processes: int) -> None:
 
 
 def circumstances(path: Path) -> dict[str, Any]:
-    """Versions and machine, and the versions of earlier parts of the run where they differ."""
-    now, earlier = versions() | commit(), []
+    """Versions and machine, and those of earlier parts of the run where they differ."""
+    here, now, earlier = machine(), versions() | commit(), []
     if (path / CONFIG).exists():
         about = read_about(path)
         earlier = [dict(each) for each in about.earlier_versions]
+        # Processors of different make round differently.
+        before = about.versions | {k: v for k, v in about.machine.items() if k == "cpu"}
         changed = [
-            f"{name} was {old}, now {now.get(name, 'unknown')}"
-            for name, old in about.versions.items()
-            if now.get(name) != old
+            f"{name} was {old}, now {new}"
+            for name, old in before.items()
+            if (new := (now | here).get(name, "unknown")) != old
         ]
         if changed:
-            earlier.append(about.versions)
+            earlier.append(before)
             warnings.warn(
-                f"{path} was begun with other versions: {'; '.join(changed)}; its numbers may "
-                "differ from those of a run that was not interrupted",
+                f"{path} was begun elsewhere or with other versions: {'; '.join(changed)}; its "
+                "numbers may differ from those of a run that was not interrupted",
                 stacklevel=2,
             )
-    return {"versions": now, "machine": machine()} | (
-        {"earlier_versions": earlier} if earlier else {}
-    )
+    return {"versions": now, "machine": here} | ({"earlier_versions": earlier} if earlier else {})
 
 
 def versions() -> dict[str, str]:
