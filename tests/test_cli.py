@@ -133,6 +133,7 @@ def test_the_version(monkeypatch, capsys):
         (["--episodes", "1000000000000000000"], "episodes must be at most 100000"),
         (["--capacity", "1" + "0" * 30], "capacity must be at most"),
         (["--stop-at", "0.9", "--eval-episodes", "0"], "stop_at needs evaluations"),
+        (["--seed", "1" + "0" * 400], "seed must be at most 4.29497e.09, got 10000"),
     ],
 )
 def test_values_that_cannot_be(options, message, tmp_path, monkeypatch, capsys):

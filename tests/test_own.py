@@ -19,6 +19,15 @@ from mrn.critics import Architecture
 from mrn.critics.monolithic import Monolithic
 
 small = Architecture(lambda dims, width, size: Monolithic(dims, size), 64, "MLP(s, a, g)")
+fixed = Architecture(lambda dims, width, size: Monolithic(dims, 8), 64, "MLP(s, a, g)")
+
+class TwoNames(Monolithic):
+    """One network under two names."""
+    def __init__(self, dims, size):
+        super().__init__(dims, size)
+        (self.alias,) = self.children()
+
+twice = Architecture(lambda dims, width, size: TwoNames(dims, size), 64, "MLP(s, a, g)")
 
 class Eager(DDPG):
     """DDPG that learns twice from a batch."""
@@ -72,6 +81,22 @@ def test_a_run_of_ones_own_critic_and_agent(here, monkeypatch, capsys):
     )
     assert not same_weights(plain, mrn.load("whole"))
     assert len(metrics(here / "plain")) == 2
+
+
+def test_a_network_with_two_names_is_saved_and_goes_on(here):
+    settings = {"critic": "my_lab.ideas:twice"}
+    mrn.train("FetchReach", run_dir="whole", progress=False, **TINY | settings)
+    for epochs in (1, 2):
+        settings |= {"epochs": epochs}
+        mrn.train("FetchReach", run_dir="run", progress=False, resume=True, **TINY | settings)
+    assert same_run(here / "run", here / "whole")
+    critic = mrn.load("run").learner.critic
+    assert next(critic.alias.parameters()) is next(critic.parameters())
+
+
+def test_a_critic_whose_size_cannot_be_chosen(here):
+    with pytest.raises(mrn.UserError, match="must make it larger with `size`"):
+        mrn.make_critic("my_lab.ideas:fixed", 25, 4, 3)
 
 
 def test_a_suite_of_ones_own(here):

@@ -66,8 +66,15 @@ def check(name: str, value: Any, hint: Any) -> None:
         # bool is an int to Python, and no number to a user.
         if not isinstance(value, allowed) or (isinstance(value, bool) and hint is not bool):
             raise UserError(f"{name} must be of type {hint.__name__}, got {value!r}")
-        if hint in (int, float) and not math.isfinite(value):
+        if hint is float and not _is_finite(value):
             raise UserError(f"{name} must be a finite number, got {value!r}")
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number too large for a float
+        return False
 
 
 def _check_limits(name: str, value: float, limits: Limits) -> None:

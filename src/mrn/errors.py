@@ -1,6 +1,7 @@
 """Errors that a user can mend: each says what is wrong, where, and the remedy."""
 
 import os
+import select
 import signal
 import sys
 import warnings
@@ -29,6 +30,12 @@ class RunError(UserError):
         """Say what happened, and whether the run can go on when that is put right."""
         super().__init__(message)
         self.resumable = resumable
+
+
+DIVERGED = (
+    "a new run with a lower --learning-rate may help, this one would come to the same point again"
+)
+"""The remedy where weights or losses are no longer finite."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -69,6 +76,13 @@ def _tell(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
+def _unread() -> bool:
+    """Whether output goes to a pipe whose reader, such as head, has seen enough."""
+    pipe = select.poll()
+    pipe.register(sys.stdout.fileno(), 0)
+    return bool(pipe.poll(0))  # nothing was asked for: only what is always told, errors
+
+
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """As a user would read it, without the place in our code that noticed it."""
     _tell(f"warning: {message}")
@@ -85,7 +99,9 @@ def reported() -> Iterator[None]:
         if not error.said:
             _tell(f"error: {error}")
         sys.exit(error.exit_code)
-    except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
+    except BrokenPipeError:
+        if not _unread():
+            raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except KeyboardInterrupt as interrupt:

@@ -11,6 +11,11 @@ from typing import Any
 
 from mrn.errors import RunError, UserError
 
+
+class UnreadableError(UserError):
+    """A file that is there and cannot be read now: not damaged, as far as is known."""
+
+
 LARGEST_TEXT = 64 * 2**20
 """More than any text file of ours holds; a larger one is not read."""
 
@@ -98,7 +103,14 @@ def read_bounded(path: Path) -> bytes:
             raise UserError(f"{path} is too large to be one of ours")
         return path.read_bytes()
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from None
+        raise not_read(path, error) from None
+
+
+def not_read(path: Path, error: OSError) -> UserError:
+    """The error for a file that could not be read: `UnreadableError` unless there is none."""
+    absent = isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError)
+    kind = UserError if absent else UnreadableError
+    return kind(f"cannot read {path}: {error.strerror}")
 
 
 def parse_json(text: str | bytes, where: str) -> Any:

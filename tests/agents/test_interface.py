@@ -19,6 +19,21 @@ from tests.reliability.helpers import same_run
 from tests.training.helpers import metrics, same_weights, tiny_run
 
 
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("imitation_loss", "norm"), "must return a value for each of .*'norm'.*got shape .1,"),
+        (("loss"), "METRICS of agent 'gcsl' must be a tuple of names, .* got 'loss'"),
+        (("success",), "each once and none of epoch, .*success.*got .'success',"),
+        (("loss", "loss"), "each once"),
+    ],
+)
+def test_metrics_that_could_not_be_told_apart(names, message, tmp_path, monkeypatch):
+    monkeypatch.setattr(AGENTS["gcsl"], "METRICS", names)
+    with pytest.raises(mrn.UserError, match=message):
+        tiny_run(tmp_path / "run", agent="gcsl", epochs=1)
+
+
 @dataclass(frozen=True)
 class ClonerSettings(NoiseSettings, LearnerSettings):
     """Of the learner below."""

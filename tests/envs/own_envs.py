@@ -103,6 +103,19 @@ class Matrix(Walk):
     action_space = spaces.Box(-1, 1, (2, 2))
 
 
+class Whole(Walk):
+    action_space = spaces.Box(-2, 2, (2,), np.int32)
+
+
+class Strong(Walk):
+    action_space = spaces.Box(-1000, 1000, (2,), np.float32)
+
+
+class Forgets(Walk):
+    def _observe(self):
+        return {key: value for key, value in super()._observe().items() if key != "observation"}
+
+
 class NoneReward(Walk):
     compute_reward: Any = None
 

@@ -51,6 +51,7 @@ def test_a_good_environment_fits_in_all():
         ("Remembers", "same seed, same episode", "but", "after other episodes", "make it anew"),
         ("Raises", "same seed, same episode", "no", "ZeroDivisionError", "line that is named"),
         ("GoesNaN", "same seed, same episode", "no", "'achieved_goal' is not finite", "mend"),
+        ("Whole", "actions", "no", "of floats, got Box", "dtype=np.float32"),
         ("Misshapen", "same seed, same episode", "no", "shape (3,), its space says (2,)", "mend"),
         ("Walk", "success", "yes", "a reward of 0 counts", "is_success"),
     ],
@@ -89,6 +90,11 @@ def test_training_refuses_what_the_check_refuses():
             find_task(env_id)
     assert {"Discrete", "Endless", "Image", "FailsAtReset", "PaysOne"} <= refused
     assert {"Walk", "Wanders", "OneRowReward", "TellsSuccess"} <= names - refused
+
+
+def test_an_observation_that_is_not_there():
+    found = findings(f"{HERE}Forgets-v0")["same seed, same episode"]
+    assert (found.verdict, found.found) == ("no", "it shows no 'observation'")
 
 
 def test_options_and_the_papers_tasks():

@@ -282,7 +282,7 @@ def test_curves_of_recipes_lie_where_their_episodes_are(recipes):
     paper, fast, shared = (line.get_xdata() for line in figure.axes[0].lines)
     assert list(paper) == [1, 2, 3]
     assert list(fast) == [k / 4 for k in range(1, 10)]
-    assert list(shared) == [2.25, 2.25]  # where the shorter ends
+    assert list(shared) == [2, 2]  # the last that both have whole
     assert figure.axes[0].get_xlabel() == "epochs of 1,000 episodes"
 
 
@@ -297,6 +297,9 @@ def test_runs_that_are_not_where_epochs_meet_are_left_out_and_named(tmp_path):
         "ddpg-mrn+fast": (4, (1, 2)),
     }
     assert summary.rows[1].success.value == pytest.approx(0.1)
+    tasks = dict(tasks_of(tmp_path))
+    panel = draw_curves(tasks, ["FetchPush"], ["ddpg-mrn", "ddpg-mrn+fast"]).axes[0]
+    assert [line.get_xdata()[0] for line in panel.lines if line.get_gid() == "shared"] == [1]
     assert summary.warnings == (
         "FetchPush: epochs differ in length, and some runs have not got to where they first meet; "
         "left out: mrn+fast seed 3",

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from mrn.experiments.runs import find_runs, group
 from mrn.experiments.summary import summarise
 from mrn.experiments.wording import markdown
 from tests.commands import Command, mrn
-from tests.experiments.helpers import write_run
+from tests.experiments.helpers import wait_for, write_run
 
 
 @pytest.fixture
@@ -103,6 +104,9 @@ def test_the_main_figure_has_12_panels_and_marks_what_is_missing(tmp_path):
         write_run(tmp_path / "paper", [0.1, 0.2, 0.3], seed, "FetchPush")
     write_run(tmp_path / "paper", [0.2], 100, "FetchPush", critic="bvn", epochs=3)
     tasks = group(find_runs(tmp_path))["paper"]
+    own = tasks | {"My-v0": {"ddpg-iqe": tasks["FetchPush"]["ddpg-mrn"]}}
+    names, methods = _planned("paper", own)
+    assert (names[-1], methods[-1], len(names), len(methods)) == ("My-v0", "ddpg-iqe", 13, 7)
     figure = draw_curves(tasks, *_planned("paper", tasks))
     assert len(figure.axes) == 12
     assert figure.axes[0].get_gridspec().get_geometry() == (3, 4)
@@ -165,6 +169,10 @@ def test_bad_input_gets_clear_messages(tmp_path):
     file.write_text(file.read_text()[:-30])
     with pytest.raises(UserError, match="metrics.csv is damaged in line 3; .*mrn resume"):
         draw_all(tmp_path / "cut", tmp_path / "out")
+    lines = file.read_text()
+    file.write_text(lines.replace(",", "\r", 1))
+    with pytest.raises(UserError, match="metrics.csv is damaged: new-line character .*mrn resume"):
+        draw_all(tmp_path / "cut", tmp_path / "out")
     file.write_text("epoch,success\n1,2\n")
     with pytest.raises(UserError, match="its first line is not the columns"):
         draw_all(tmp_path / "cut", tmp_path / "out")
@@ -182,8 +190,12 @@ def test_a_damaged_run_is_reported_beside_the_others(runs, tmp_path):
 
 
 def test_watching_follows_a_run_until_it_is_finished(tmp_path):
-    folder = write_run(tmp_path / "runs", [0.5], epochs=2)
+    folder = write_run(tmp_path / "runs", [], epochs=2)
+    write_run(tmp_path / "runs", [None, None], 200, eval_episodes=0)  # of which nothing will come
     watching = Command("report", tmp_path / "runs", "-o", tmp_path, "--watch", "--every=1")
+    wait_for(lambda: "no epoch is finished" in watching.shown()[0])
+    shutil.rmtree(folder)
+    write_run(tmp_path / "runs", [0.5], epochs=2)
     page = tmp_path / "index.html"
     while not page.exists():
         time.sleep(0.05)
@@ -192,4 +204,5 @@ def test_watching_follows_a_run_until_it_is_finished(tmp_path):
     (folder / "metrics.csv").write_text(lines + lines.splitlines()[1].replace("1,", "2,", 1) + "\n")
     assert watching.wait(timeout=30) == 0
     assert '"refresh": 0' in page.read_text()
-    assert "1 run, 1 finished" in page.read_text()
+    assert "2 runs, 1 finished" in page.read_text()
+    assert [line.split()[0] for line in watching.shown()[0].splitlines()] == ["Waiting:", "Wrote"]

@@ -24,6 +24,15 @@ def test_figures_beside_the_runs_do_not_count_them_twice(tmp_path):
     assert (tmp_path / "mine/table.md").read_bytes() == table
 
 
+def test_figures_within_the_runs_are_not_drawn_again(tmp_path):
+    write_run(tmp_path / "mine", [0.5, 0.7], 1)
+    for _ in range(2):
+        draw_all(tmp_path, tmp_path / "figures")
+    assert [p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("table.md")] == [
+        "figures/mine/table.md"
+    ]
+
+
 def test_two_runs_of_one_name_are_refused(tmp_path):
     folder = write_run(tmp_path, [0.5, 0.7], 1)
     other = folder.with_name("seed-01.csv")

@@ -41,12 +41,14 @@ def test_probability_of_improvement_against_a_brute_force_count():
     for x, y in zip(ours, theirs, strict=True):
         wins = sum(1.0 if a > b else 0.5 if a == b else 0.0 for a, b in itertools.product(x, y))
         expected += wins / (len(x) * len(y)) / 3
-    assert stats.probability_of_improvement(ours, theirs) == pytest.approx(expected)
-    opposite = stats.probability_of_improvement(theirs, ours)
-    assert opposite == pytest.approx(1 - expected)
+
+    def improvement(ours, theirs):
+        return stats.aggregate_improvement(ours, theirs, np.random.default_rng(0)).value
+
+    assert improvement(ours, theirs) == pytest.approx(expected)
+    assert improvement(theirs, ours) == pytest.approx(1 - expected)
     u, _ = scipy.stats.mannwhitneyu(ours[0], theirs[0])
-    alone = stats.probability_of_improvement(ours[:1], theirs[:1])
-    assert alone == pytest.approx(u / (5 * 4))
+    assert improvement(ours[:1], theirs[:1]) == pytest.approx(u / (5 * 4))
 
 
 @pytest.mark.filterwarnings("ignore")

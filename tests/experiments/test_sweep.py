@@ -2,8 +2,10 @@
 
 import os
 import re
+import shutil
 import signal
 import time
+from contextlib import closing
 
 from mrn.training.lock import RunLock
 from tests.commands import MRN, mrn
@@ -27,6 +29,16 @@ def test_finished_runs_are_skipped(undisturbed):
     assert "6 runs, 6 of them finished already" in output
     assert "started" not in output
     assert {p: p.stat().st_mtime_ns for p in (undisturbed / "runs").rglob("*")} == before
+
+
+def test_checkpoints_of_runs_that_were_finished_before_are_discarded_too(undisturbed, tmp_path):
+    for name in FIRST_TWO:
+        shutil.copytree(undisturbed / "runs/tiny" / name, tmp_path / "runs/tiny" / name)
+    with closing(RunLock(tmp_path / "runs/tiny" / FIRST_TWO[1])):  # somebody goes on with this one
+        finish(start_sweep(tmp_path, "--discard-checkpoints", count=2))
+    assert [path.parent.name for path in tmp_path.rglob("checkpoints")] == ["seed-1"]
+    assert list((tmp_path / "runs/tiny" / FIRST_TWO[1]).glob("checkpoints"))
+    assert results(tmp_path, FIRST_TWO) == results(undisturbed, FIRST_TWO)
 
 
 def test_a_killed_process_goes_on_where_it_was(undisturbed, tmp_path):

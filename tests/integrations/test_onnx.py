@@ -61,6 +61,15 @@ def test_actions_are_those_of_predict(exported, count):
         assert np.ptp(action, axis=0).min() > 0.1  # a policy that does something
 
 
+def test_large_actions_have_no_more_digits_than_a_float(tmp_path):
+    agent = agent_of("tests.envs.own_envs:Strong-v0")  # bounds of 1,000
+    export(agent, tmp_path / "policy.onnx")
+    given = observations(agent, 100)
+    (action,) = onnxruntime.InferenceSession(tmp_path / "policy.onnx").run(["action"], given)
+    assert np.abs(action).max() > 100
+    assert np.abs(action - agent.predict(given)[0]).max() <= 0.01
+
+
 def test_inputs_are_named_as_the_environment_does(exported):
     agent, file = exported
     model = onnx.load(file)

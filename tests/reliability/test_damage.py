@@ -1,5 +1,6 @@
 """Damaged and malicious files: none is taken for good, none runs code, none ends in a traceback."""
 
+import errno
 import json
 import pickle
 import random
@@ -16,6 +17,7 @@ import mrn
 from mrn.envs import find_task
 from mrn.files import checksum
 from mrn.replay import ReplayBuffer
+from mrn.training import parts
 from mrn.training.about import read_settings
 from mrn.training.checkpoint import Checkpoints
 from mrn.training.trainer import Trainer
@@ -135,6 +137,24 @@ def test_damaged_checkpoints_are_never_taken_for_good(run, tmp_path, count):
     assert sum(outcomes.values()) == DAMAGED
     assert min(outcomes.values()) > 50
     count(f"damaged checkpoints: {DAMAGED}, {outcomes}; none was taken for good")
+
+
+def test_a_file_that_cannot_be_read_now_is_not_taken_for_damaged(run, tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    shutil.copytree(run, folder)
+    before = sorted((folder / "checkpoints").rglob("*"))
+
+    def fails(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    trainer = loaded(folder)
+    with monkeypatch.context() as context:
+        context.setattr(parts.hashlib, "file_digest", fails)
+        with pytest.raises(mrn.UserError, match="Input/output error; nothing was changed") as error:
+            Checkpoints(folder).load(trainer)
+    assert f"remove {folder / 'checkpoints'}/000004-000000 to go on from" in str(error.value)
+    assert sorted((folder / "checkpoints").rglob("*")) == before
+    assert loaded(folder).epoch == 4
 
 
 def test_damaged_weights_are_never_taken_for_good(run, tmp_path, count):

@@ -95,15 +95,27 @@ def test_a_second_signal_ends_at_once_and_leaves_no_process(tmp_path, number):
     assert not [pid for pid in workers if alive(pid)]
 
 
-def test_workers_end_with_an_interrupted_run(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_workers_end_with_an_interrupted_run(tmp_path, number):
     process, workers = start_with_workers(tmp_path / "run")
-    for pid in (process.pid, *workers):  # a terminal sends Ctrl-C to all of them
-        os.kill(pid, signal.SIGINT)
+    # A terminal sends Ctrl-C to all of them, and who ends a job may send SIGTERM so.
+    for pid in (process.pid, *workers):
+        os.kill(pid, number)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert "mrn resume" in errors
     assert "Traceback" not in errors
     assert not [pid for pid in workers if alive(pid)]
+    assert list((tmp_path / "run" / "checkpoints").glob("0*"))
+
+
+def test_workers_that_are_all_killed_are_told_of(tmp_path):
+    process, workers = start_with_workers(tmp_path / "run")
+    for pid in workers:  # those of the evaluation, too, which nobody needs at the time
+        os.kill(pid, signal.SIGKILL)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert "a worker process of tests.envs.own_envs:Slow-v0 died during a step" in errors
 
 
 def test_two_processes_on_one_folder(tmp_path):

@@ -67,6 +67,11 @@ def test_a_wrong_observation_is_refused(run):
         ({"observation": np.full(10, np.nan), "desired_goal": np.zeros(3)}, "not finite"),
         ({"observation": np.zeros(10)}, "keys 'observation' and 'desired_goal', got"),
         (np.zeros(10), "needs a dictionary"),
+        ({"observation": np.zeros((5, 10)), "desired_goal": np.zeros(3)}, "as many goals as obs"),
+        (
+            {"observation": np.full(10, "x"), "desired_goal": np.zeros(3)},
+            "must hold numbers, got <U",
+        ),
     ],
 )
 def test_what_is_no_observation(run, observation, message):

@@ -31,7 +31,7 @@ from mrn.critics import Dims
 
 @dataclass(frozen=True)
 class SACSettings(TargetSettings, LearnerSettings):
-    """The hyper-parameters of SAC, by its authors' choice but for the temperature at the start."""
+    """The hyper-parameters of SAC; its targets move as its authors' do."""
 
     target_keep: Share = 0.995
     target_every: Whole = 1

@@ -114,11 +114,21 @@ def report(
         watch: Write it again and again until all runs are finished; an open page follows.
         every: Seconds between these.
     """
-    from mrn.experiments.report import write_report
+    from mrn.experiments.report import NothingYetError, write_report
 
     check("every", every, Count)
-    page, finished = write_report(runs, out, every if watch else 0, title)
-    print(f"Wrote {page}")
-    while watch and not finished:
+    told = ""
+    while True:
+        try:
+            page, finished = write_report(runs, out, every if watch else 0, title)
+            news = f"Wrote {page}"
+        except NothingYetError as nothing:
+            if not watch:
+                raise
+            finished, news = False, f"Waiting: {nothing}"
+        if news != told:
+            print(news, flush=True)
+            told = news
+        if finished or not watch:
+            return
         time.sleep(every)
-        page, finished = write_report(runs, out, every, title)

@@ -10,11 +10,13 @@ from mrn.critics.bilinear import Bilinear
 from mrn.critics.heads import ENCODER, HEADS, Head, HeadDesign
 from mrn.critics.metric import MetricCritic, MetricCriticSAG
 from mrn.critics.monolithic import Monolithic
+from mrn.errors import UserError
 from mrn.own import find
 
 __all__ = ["CRITICS", "Architecture", "Critic", "Dims", "Head", "find_critic", "make_critic"]
 
 TOLERANCE = 0.03
+LARGEST_SIZE = 2**20
 """How far the number of parameters may be from the monolithic critic's."""
 
 REFERENCE_WIDTH = 256
@@ -113,10 +115,19 @@ def _scale(size: int, width: int) -> int:
 
 
 def nearest_size(count: Callable[[int], int], target: int) -> int:
-    """The size >= 1 whose count is nearest to the target; counts grow with the size."""
+    """The size >= 1 whose count is nearest to the target; counts grow with the size.
+
+    Raises:
+        UserError: They do not.
+    """
     high = 1
     while count(high) < target:
         high *= 2
+        if high > LARGEST_SIZE:
+            raise UserError(
+                f"a critic's `build` must make it larger with `size`; here it has {count(high):,} "
+                f"parameters with {high:,}, and {target:,} are wanted, as the monolithic one has"
+            )
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2

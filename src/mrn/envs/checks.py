@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 from gymnasium import spaces
 
 from mrn.errors import UserError
@@ -71,11 +72,14 @@ def action_space(env: gym.Env[Any, Any], where: str) -> spaces.Box:
         UnfitError: Policies cannot act in it.
     """
     action = env.action_space
-    needed = f"the action space must be a bounded Box of one dimension, got {action}"
+    needed = f"the action space must be a bounded Box of one dimension, of floats, got {action}"
     if not isinstance(action, spaces.Box):
         raise UnfitError(where, needed, "actions that are a choice of several are not supported")
     if len(action.shape) != 1:
         raise UnfitError(where, needed, "a gymnasium.ActionWrapper can take a flat vector instead")
+    if action.dtype not in (np.float32, np.float64):
+        remedy = "declare it with dtype=np.float32, and let step round where it must"
+        raise UnfitError(where, needed, remedy)
     if not action.is_bounded():
         raise UnfitError(where, needed, "gymnasium.wrappers.RescaleAction gives it bounds")
     return action

@@ -167,7 +167,7 @@ def _play(env: gym.Env[Any, Any], where: str, seed: int = 0) -> list[_Moment]:
     space, random = action_space(env, where), np.random.default_rng(seed)
     with failing(where, "reset"):
         shown, _ = env.reset(seed=seed)
-    played = [_Moment(_flat(env, shown, where), 0.0, None)]
+        played = [_Moment(_flat(env, shown, where), 0.0, None)]
     for _ in range(LONGEST):
         action = random.uniform(space.low, space.high).astype(space.dtype)
         with failing(where, "step"):
@@ -185,6 +185,8 @@ def _flat(env: gym.Env[Any, Any], shown: Any, where: str) -> np.ndarray:
         UnfitError: Says which one.
     """
     for key in KEYS:
+        if not isinstance(shown, Mapping) or key not in shown:
+            raise UnfitError(where, f"it shows no {key!r}", "mend the observation, or the space")
         value, shape = np.asarray(shown[key]), env.observation_space[key].shape  # type: ignore[index]
         if value.shape != shape:
             problem = f"{key!r} has shape {value.shape}, its space says {shape}"

@@ -49,7 +49,13 @@ class GymnasiumEnv(GoalVectorEnv):
         if workers:
             parent = os.getpid()
             makers = [lambda: make_worker_env(task, parent)] * num_envs
-            self.envs = gym.vector.AsyncVectorEnv(makers)
+            before = multiprocessing.active_children()
+            try:
+                self.envs = gym.vector.AsyncVectorEnv(makers)
+            except BaseException:
+                for process in set(multiprocessing.active_children()) - set(before):
+                    process.kill()  # nobody else would: they do not hear SIGTERM
+                raise
             self._wait = {"timeout": timeout}
         else:
             makers = [lambda: make_resting_env(task)] * num_envs
@@ -109,12 +115,17 @@ class GymnasiumEnv(GoalVectorEnv):
 
     def close(self) -> None:
         """Close every environment; worker processes that may not answer are ended."""
-        if self._wait and self._broken:
+        if not self._broken:
+            try:
+                self.envs.close()
+                return
+            except (EOFError, OSError):  # a worker is dead that was not needed since
+                if not self._wait:
+                    raise
+        if self._wait:
             for process, pipe in zip(self.envs.processes, self.envs.parent_pipes, strict=True):
                 process.kill()
                 process.join()
                 if pipe is not None:
                     pipe.close()
             self.envs.closed = True
-        else:
-            self.envs.close()

@@ -78,7 +78,9 @@ def make_worker_env(task: TaskShape, parent: int) -> gym.Env[Any, Any]:
     Gymnasium makes one in the process of the training too, to look at it: that one stays as it is.
     """
     if os.getpid() != parent:
-        # Ctrl-C in a terminal reaches every process; the training decides when its workers end.
+        # Ctrl-C in a terminal reaches every process, and so may SIGTERM from whoever ends a job;
+        # the training decides when its workers end.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         end_with_parent(signal.SIGKILL)
     return Located(make_resting_env(task))

@@ -12,7 +12,7 @@ from mrn.errors import UserError
 from mrn.experiments.runs import Array, Run, curves, episodes_per_epoch, find_runs, group, strides
 from mrn.experiments.stats import mean_and_std, mean_band
 from mrn.experiments.suites import ABLATIONS, SUITES
-from mrn.experiments.summary import REFERENCE, Summary, short_names, summarise
+from mrn.experiments.summary import REFERENCE, Summary, shared_epochs, short_names, summarise
 from mrn.experiments.wording import as_csv, markdown
 from mrn.files import make_folder, write_atomically
 from mrn.intervals import Interval
@@ -48,7 +48,7 @@ def draw_all(root: Path, out: Path) -> list[Path]:
     Raises:
         UserError: There are no runs, or none with a finished epoch.
     """
-    runs = find_runs(root)
+    runs = find_runs(root, out)
     groups = group(runs)
     if not groups:
         raise UserError(f"nothing to draw in {root}: {runs[0].path}: {runs[0].problem}")
@@ -59,7 +59,7 @@ def draw_all(root: Path, out: Path) -> list[Path]:
         summary = summarise(tasks)
         for told in summary.warnings:
             warnings.warn(f"{experiment or root}: {told}", stacklevel=2)
-        planned = _planned(experiment, tasks)
+        planned = _planned(experiment or root.resolve().name, tasks)
         pictures = {"curves": draw_curves(tasks, *planned)}
         if summary.aggregates:
             pictures["aggregate"] = draw_aggregate(summary)
@@ -100,7 +100,8 @@ def draw_curves(tasks: Tasks, names: list[str], methods: list[str]) -> "Figure":
         for method in methods:
             if method in present:
                 _draw_method(panel, curves(present[method]), by[method], palette[method])
-        _mark_shared(panel, [r.epochs / by[m] for m, runs in present.items() for r in runs])
+        if present:
+            _mark_shared(panel, by, present)
         _label(panel, task, present, [shown[m] for m in methods if m not in present])
         if max(by.values(), default=1) > 1:
             method, runs = next(iter(present.items()))
@@ -184,11 +185,12 @@ def _draw_method(panel: "Axes", table: Array, stride: int, colour: str) -> None:
     panel.fill_between(epochs, *mean_band(table), color=colour, alpha=0.2, linewidth=0)
 
 
-def _mark_shared(panel: "Axes", epochs: list[float]) -> None:
-    """A line at the last epoch that all have, where some have more."""
-    if epochs and min(epochs) < max(epochs):
+def _mark_shared(panel: "Axes", by: dict[str, int], present: dict[str, list[Run]]) -> None:
+    """A line at the last epoch that is compared, where some have more."""
+    shared = shared_epochs(present)
+    if any(run.epochs > shared * by[m] for m, runs in present.items() for run in runs):
         style: dict[str, Any] = {"color": "gray", "linewidth": 0.8, "linestyle": "--"}
-        panel.axvline(min(epochs), gid=SHARED, zorder=0, **style)
+        panel.axvline(shared, gid=SHARED, zorder=0, **style)
 
 
 def _label(panel: "Axes", task: str, present: dict[str, list[Run]], missing: list[str]) -> None:
@@ -211,12 +213,13 @@ def _label(panel: "Axes", task: str, present: dict[str, list[Run]], missing: lis
 
 
 def _planned(experiment: str, tasks: Tasks) -> tuple[list[str], list[str]]:
-    """Tasks and methods to draw: all of the suite that wrote here, if it is one of ours."""
+    """Tasks and methods to draw: all of the suite that wrote here, if it is one of ours, too."""
     found = _methods(tasks)
     for name, suite in SUITES.items():
         ours = {str(Method(agent, critic)) for agent, critic in suite.pairs}
         if Path(experiment).name == (suite.folder or name) and ours & found:
-            return list(suite.tasks), in_order(ours)
+            others = [task for task in tasks if task not in suite.tasks]
+            return [*suite.tasks, *others], in_order(ours | found)
     return list(tasks), in_order(found)
 
 

@@ -20,6 +20,11 @@ from mrn.files import make_folder, read_bounded, write_atomically
 from mrn.plotting import colours, in_order
 from mrn.team import launcher
 
+
+class NothingYetError(UserError):
+    """Runs of which nothing can be shown so far."""
+
+
 VIDEOS = {".mp4": "video/mp4", ".webm": "video/webm", ".gif": "image/gif"}
 PICTURES = {"inspect.png": "image/png"}
 """What `mrn inspect` draws into a run's folder."""
@@ -40,12 +45,14 @@ def write_report(root: Path, out: Path, refresh: int = 0, title: str = "") -> tu
         The page, and whether all runs are finished.
 
     Raises:
-        UserError: There are no runs, or none with a finished epoch.
+        NothingYetError: No run has finished an epoch, and one may still.
+        UserError: There are no runs, or none from which metrics will come.
     """
     runs = find_runs(root)
+    finished = all(run.settled for run in runs)
     if all(run.problem for run in runs):
-        raise UserError(f"nothing to report in {root}: {runs[0].path}: {runs[0].problem}")
-    finished = all(run.finished for run in runs)
+        kind = UserError if finished else NothingYetError
+        raise kind(f"nothing to report in {root}: {runs[0].path}: {runs[0].problem}")
     data = {
         "title": title or f"mrn report: {root.resolve().name}",
         "refresh": 0 if finished else refresh,

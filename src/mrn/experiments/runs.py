@@ -19,6 +19,9 @@ from mrn.training.about import About, read_about, read_about_file
 from mrn.training.layout import CONFIG, METRICS
 from mrn.training.metrics import read_metrics
 
+NOT_YET = "no epoch is finished"
+NEVER = "it was never evaluated (eval_episodes is 0)"
+
 Array = NDArray[np.float64]
 
 
@@ -79,6 +82,11 @@ class Run:
         return not self.problem and self.epochs >= self.planned
 
     @property
+    def settled(self) -> bool:
+        """Whether nothing more will be seen of it: it is finished, or shows nothing by choice."""
+        return self.finished or self.problem == NEVER
+
+    @property
     def success(self) -> Array:
         """Success rate at the last step, per epoch."""
         return self.columns.get("success", np.empty(0))
@@ -100,12 +108,16 @@ class Run:
         return np.full(self.epochs, np.nan)
 
 
-def find_runs(root: Path) -> list[Run]:
+def find_runs(root: Path, drawn: Path | None = None) -> list[Run]:
     """All runs below a folder: run folders, and CSVs named TASK/AGENT-CRITIC/seed-SEED.csv.
 
     A CSV may have its run's settings beside it, as seed-SEED.json. One that is beside its own run's
     folder, where `mrn figures RUNS -o RUNS` puts it, is that run and not another. A damaged run is
     there with its `problem` and without metrics.
+
+    Args:
+        root: The folder.
+        drawn: A folder within it whose CSVs are copies that `mrn figures` made of these runs.
 
     Raises:
         UserError: There is no such folder, or no run in it, or two of the same name.
@@ -113,6 +125,7 @@ def find_runs(root: Path) -> list[Run]:
     if not root.is_dir():
         raise UserError(f"there is no folder {root}")
     runs = []
+    copies = drawn.resolve() if drawn and drawn.resolve() != root.resolve() else None
     for folder, below, files in os.walk(root):
         path = Path(folder)
         below.sort()
@@ -124,6 +137,7 @@ def find_runs(root: Path) -> list[Run]:
             for name in sorted(files)
             if name.startswith("seed-") and name.endswith(".csv")
             if not (path / name.removesuffix(".csv") / CONFIG).exists()
+            if not (copies and path.resolve().is_relative_to(copies))
         ]
     if not runs:
         raise UserError(
@@ -158,7 +172,7 @@ def _read_folder(path: Path, root: Path) -> Run:
     experiment = "" if place == Path() else place.as_posix()
     run = Run(path, experiment, config.task, config.method, config.seed, {}, about)
     if not run.metrics_file.exists():
-        return replace(run, problem="no epoch is finished")
+        return replace(run, problem=NOT_YET)
     return _with_metrics(run)
 
 
@@ -187,13 +201,13 @@ def _with_metrics(run: Run) -> Run:
     except UserError as error:
         return replace(run, problem=str(error))
     if not rows:
-        return replace(run, problem="no epoch is finished")
+        return replace(run, problem=NOT_YET)
     columns = {
         name: np.array([np.nan if row[name] is None else row[name] for row in rows], np.float64)
         for name in rows[0]
     }
     if np.isnan(columns["success"]).all():
-        return replace(run, problem="it was never evaluated (eval_episodes is 0)")
+        return replace(run, problem=NEVER)
     return replace(run, columns=columns)
 
 

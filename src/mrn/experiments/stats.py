@@ -57,14 +57,6 @@ def interquartile_mean(values: Array) -> Array:
     return ordered[..., count // 4 : count - count // 4].mean(axis=-1)
 
 
-def probability_of_improvement(ours: Sequence[Array], theirs: Sequence[Array]) -> float:
-    """How likely a run of ours is better than one of theirs on the same task, averaged over tasks.
-
-    P(X > Y) + P(X = Y) / 2: the Mann-Whitney statistic over the number of pairs.
-    """
-    return float(_improvement([x[None] for x in ours], [y[None] for y in theirs])[0])
-
-
 def _improvement(ours: Sequence[Array], theirs: Sequence[Array]) -> Array:
     """For samples of shape (samples, runs) per task."""
     tasks = []

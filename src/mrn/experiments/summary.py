@@ -109,9 +109,8 @@ def summarise(tasks: dict[str, Methods]) -> Summary:
     """Figures for the runs of an experiment, by task and method."""
     rows: list[Row] = []
     for task, methods in tasks.items():
-        by, methods = _in_time(methods)
-        shared = min(_own_epochs(runs, by[method]) for method, runs in methods.items())
-        found = _rows(task, methods, by, shared)
+        by, in_time = _in_time(methods)
+        found = _rows(task, in_time, by, shared_epochs(methods))
         rows += [replace(row, best=row in _best(found)) for row in found]
     names = in_order({row.method for row in rows})
     reference = REFERENCE if REFERENCE in names else names[0]
@@ -127,6 +126,12 @@ def summarise(tasks: dict[str, Methods]) -> Summary:
     shown = short_names(names)
     warnings = [told for place in tasks.items() for told in differences(*place, shown)]
     return Summary(tuple(rows), across, aggregates, reference, tuple(warnings))
+
+
+def shared_epochs(methods: Methods) -> int:
+    """Common epochs after which the methods on a task are compared."""
+    by, in_time = _in_time(methods)
+    return min(_own_epochs(runs, by[method]) for method, runs in in_time.items())
 
 
 def rows_of_choices(task: str, methods: Methods) -> list[Row]:

@@ -101,6 +101,9 @@ class _Sweep:
     ) -> None:
         self.backend, self.overview, self.discard = backend, overview, discard
         self.waiting = [job for job in jobs if not job.finished]
+        for job in jobs:
+            if job.finished:  # before this sweep
+                self._tidy(job)
         self.running: dict[Job, Handle] = {}
         self.failed: dict[Job, str] = {}
         self.lost: dict[Job, int] = {}
@@ -112,7 +115,7 @@ class _Sweep:
                 break
             if job.finished:  # by another sweep
                 self.waiting.remove(job)
-                self.overview.done(job)
+                self._done(job)
             elif not is_held(job.folder):
                 self.waiting.remove(job)
                 try:
@@ -137,13 +140,20 @@ class _Sweep:
                     continue
                 message = f"{message}, {self.lost[job]} times"
             if kind == "done":
-                if self.discard:
-                    shutil.rmtree(job.folder / CHECKPOINTS, ignore_errors=True)
-                self.overview.done(job)
+                self._done(job)
             elif is_held(job.folder):  # another sweep was faster
                 self.waiting.append(job)
             else:
                 self._fail(job, message)
+
+    def _done(self, job: Job) -> None:
+        self._tidy(job)
+        self.overview.done(job)
+
+    def _tidy(self, job: Job) -> None:
+        """Remove the checkpoints of a finished run, if asked to and nobody goes on with it."""
+        if self.discard and not is_held(job.folder):
+            shutil.rmtree(job.folder / CHECKPOINTS, ignore_errors=True)
 
     def _fail(self, job: Job, message: str) -> None:
         self.failed[job] = message

@@ -119,7 +119,14 @@ class Agent:
                 f"{name} expects observations of {sizes[0]} and goals of {sizes[1]} values, got "
                 f"shapes {arrays[0].shape} and {arrays[1].shape}"
             )
+        if arrays[0].shape[:-1] != arrays[1].shape[:-1]:
+            raise UserError(
+                f"{name} needs as many goals as observations, got shapes {arrays[0].shape} and "
+                f"{arrays[1].shape}"
+            )
         for key, array in zip(("observation", "desired_goal"), arrays, strict=True):
+            if array.dtype.kind not in "biuf":
+                raise UserError(f"{name}: {key!r} must hold numbers, got {array.dtype}")
             if not np.isfinite(array).all():
                 raise UserError(f"{name}: {key!r} holds a number that is not finite: {array}")
         return arrays[0], arrays[1]

@@ -23,14 +23,20 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import safetensors.torch
 import torch
 from torch import Tensor
 
 from mrn.checked import Checked, from_dict
 from mrn.config import Config
-from mrn.errors import RunError, UserError
-from mrn.files import checksum, parse_json, read_bounded, sync_folder, write_atomically
+from mrn.errors import DIVERGED, RunError, UserError
+from mrn.files import (
+    UnreadableError,
+    checksum,
+    parse_json,
+    read_bounded,
+    sync_folder,
+    write_atomically,
+)
 from mrn.team import Team
 from mrn.training.clock import Clock
 from mrn.training.layout import CHECKPOINTS, checkpoint_folders
@@ -43,6 +49,7 @@ from mrn.training.parts import (
     read_part,
     read_tensors,
     state_name,
+    tensor_bytes,
 )
 from mrn.training.rundir import check_settings
 from mrn.training.trainer import Trainer
@@ -94,8 +101,9 @@ class Checkpoints:
         team, tensors = trainer.team, trainer.tensors()
         for name, value in tensors.items():
             if not torch.isfinite(value).all():
-                raise RunError(f"not a finite number in {name} at the end of a cycle; not saved")
-        kept = {k: v.cpu() for k, v in tensors.items() if team.leads or trainer.is_own(k)}
+                told = f"not a finite number in {name} at the end of a cycle; not saved"
+                raise RunError(f"{told}; {DIVERGED}", resumable=False)
+        kept = {k: v for k, v in tensors.items() if team.leads or trainer.is_own(k)}
         final = self.folder / f"{trainer.epoch:06d}-{trainer.cycle:06d}"
         aside = self.folder / ".new"
         try:
@@ -104,7 +112,7 @@ class Checkpoints:
                 shutil.rmtree(aside, ignore_errors=True)
                 aside.mkdir()
             team.wait()
-            pieces, state = self._save_replay(trainer), safetensors.torch.save(kept)
+            pieces, state = self._save_replay(trainer), tensor_bytes(kept)
             write_atomically(aside / state_name(team.rank), state)
             parts = _gather(_part(checksum(state), trainer, pieces), trainer)
             if team.leads:
@@ -176,6 +184,11 @@ class Checkpoints:
         for path in reversed(checkpoint_folders(self.run)):
             try:
                 return self._verify(path, columns, team, range(team.size)), problems
+            except UnreadableError as error:  # it may be whole, and is the newest
+                raise UserError(
+                    f"{error}; nothing was changed. If it stays so, remove {path} to go on from "
+                    "the checkpoint before it"
+                ) from None
             except UserError as error:
                 problems.append((path, error))
         if problems:
@@ -191,7 +204,7 @@ class Checkpoints:
         needed = [piece for piece in self.pieces if piece.end > replay.oldest]
         start = max(replay.oldest, needed[-1].end if needed else 0)
         if start < replay.written:
-            content = safetensors.torch.save(replay.read(start))
+            content = tensor_bytes(replay.read(start))
             name = piece_name(start, trainer.team.rank)
             write_atomically(self.folder / name, content)
             needed.append(Piece(name, start, replay.written, checksum(content)))

@@ -26,6 +26,21 @@ COLUMNS = (
 """Of every run. `success` is at the last step; what was not measured is left empty."""
 
 
+def check_columns(names: Any, where: str) -> None:
+    """Refuse names for a learner's columns that could not be told apart in the file.
+
+    Raises:
+        UserError: They are no tuple of names, or one is there twice; `where` says whose they are.
+    """
+    every = [*COLUMNS, *names] if isinstance(names, tuple) else []
+    texts = all(isinstance(name, str) and name for name in every)
+    if not (every and texts and len(set(every)) == len(every)):
+        raise UserError(
+            f"{where} must be a tuple of names, each once and none of {', '.join(COLUMNS)}, got "
+            f"{names!r}"
+        )
+
+
 def write_metrics(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
     """Replace a metrics.csv."""
     table = io.StringIO()
@@ -42,8 +57,11 @@ def read_metrics(path: Path) -> list[dict[str, float | None]]:
         UserError: It is missing or damaged; says in which line.
     """
     text = read_bounded(path).decode(errors="replace")
-    lines = list(csv.reader(io.StringIO(text)))
     remedy = "if it is that of a run, mrn resume writes it anew from the last checkpoint"
+    try:
+        lines = list(csv.reader(io.StringIO(text)))
+    except csv.Error as error:
+        raise UserError(f"{path} is damaged: {error}; {remedy}") from None
     names = lines[0] if lines else []
     if not set(COLUMNS) <= set(names) or len(set(names)) < len(names):
         raise UserError(f"{path} is not the metrics of a run: its first line is not the columns")

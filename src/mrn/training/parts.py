@@ -1,6 +1,7 @@
 """What one process of a run has in a checkpoint: its state, and the pieces of its replay."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from mrn.checked import Checked, from_dict
 from mrn.errors import UserError
+from mrn.files import not_read
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def check_sum(file: Path, expected: str) -> None:
         with open(file, "rb") as content:
             found = hashlib.file_digest(content, "sha256").hexdigest()
     except OSError as error:
-        raise UserError(f"cannot read {file}: {error.strerror}") from None
+        raise not_read(file, error) from None
     if found != expected:
         raise UserError(f"{file} is damaged: its checksum is not what was written")
 
@@ -84,5 +86,22 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     """
     try:
         return safetensors.torch.load_file(path)
-    except (safetensors.SafetensorError, OSError, ValueError, KeyError) as error:
+    except OSError as error:
+        raise not_read(path, error) from None
+    except (safetensors.SafetensorError, ValueError, KeyError) as error:
         raise UserError(f"{path} is damaged: {error}") from None
+
+
+def tensor_bytes(tensors: Mapping[str, Tensor], about: dict[str, str] | None = None) -> bytes:
+    """A safetensors file, with what it says about them.
+
+    Networks may share parts with each other. In a file each name has numbers of its own.
+    """
+    values: dict[str, Tensor] = {}
+    places: set[int] = set()
+    for name, value in tensors.items():
+        value = value.cpu().contiguous()
+        place = value.untyped_storage().data_ptr()
+        values[name] = value.clone() if place in places else value
+        places.add(place)
+    return safetensors.torch.save(values, about)

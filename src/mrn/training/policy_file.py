@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import safetensors
-import safetensors.torch
 import torch
 from torch import Tensor
 
 from mrn.errors import UserError
 from mrn.files import checksum, parse_json, write_atomically
+from mrn.training.parts import tensor_bytes
 
 _DAMAGE = (safetensors.SafetensorError, KeyError, TypeError, ValueError, OSError, AttributeError)
 """What reading a damaged or foreign file can raise."""
@@ -20,9 +20,9 @@ _DAMAGE = (safetensors.SafetensorError, KeyError, TypeError, ValueError, OSError
 def write_policy(path: Path, about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
     """Write a policy; the same one is the same file, byte for byte."""
     text = json.dumps(about)
-    values = {name: value.cpu().contiguous() for name, value in tensors.items()}
+    values = {name: value.cpu() for name, value in tensors.items()}
     metadata = {"mrn": text, "sha256": fingerprint(text, values)}
-    write_atomically(path, _with_sorted_header(safetensors.torch.save(values, metadata)))
+    write_atomically(path, _with_sorted_header(tensor_bytes(values, metadata)))
 
 
 def read_policy(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from mrn.envs import GoalVectorEnv, Observation
-from mrn.errors import RunError
+from mrn.errors import DIVERGED, RunError
 from mrn.replay import Episodes
 from mrn.team import ALONE, Team
 
@@ -40,7 +40,7 @@ def play(
     _store(into, 0, observation, envs.first)
     for t in range(envs.task.horizon):
         action = policy(observation)
-        _check("policy's action", action, t, envs.first)
+        _check("policy's action", action, t, envs.first, DIVERGED)
         step = envs.step(action)
         observation = step.observation
         into.action[:, t] = action
@@ -78,9 +78,10 @@ def _store(into: Episodes, t: int, observation: Observation, first: int) -> None
         getattr(into, name)[:, t] = value
 
 
-def _check(what: str, value: np.ndarray, t: int, first: int) -> None:
+def _check(what: str, value: np.ndarray, t: int, first: int, remedy: str = "") -> None:
+    """Refuse what is not finite; a remedy is given where going on would come to the same point."""
     if not np.isfinite(value).all():
         env = int(np.argwhere(~np.isfinite(value))[0, 0])
-        raise RunError(
-            f"not a finite number in the {what} (environment {first + env}, step {t}): {value[env]}"
-        )
+        where = f"{what} (environment {first + env}, step {t}): {value[env]}"
+        told = f"not a finite number in the {where}" + (f"; {remedy}" if remedy else "")
+        raise RunError(told, resumable=not remedy)

@@ -9,7 +9,7 @@ from torch import Tensor
 from mrn.config import Config
 from mrn.device import torch_threads
 from mrn.envs import GoalVectorEnv, Task
-from mrn.errors import RunError
+from mrn.errors import DIVERGED, RunError, UserError
 from mrn.files import checksum
 from mrn.replay import Episodes, Hindsight, ReplayBuffer
 from mrn.replay.buffer import check_capacity
@@ -17,6 +17,7 @@ from mrn.seeding import derive_seed, make_generator
 from mrn.team import ALONE, Team
 from mrn.training.agent import Agent, check_fit
 from mrn.training.clock import Clock
+from mrn.training.metrics import check_columns
 from mrn.training.rollout import play
 
 
@@ -41,6 +42,7 @@ class Trainer:
         count, self.batch_size = team.divide(**totals)
         check_capacity(memory.capacity, config.schedule.episodes, task.shape.horizon)
         self.agent = Agent(config, task.shape, device)
+        check_columns(self.metrics, f"METRICS of agent {config.agent!r}")
         for optimizer in self.agent.learner.optimizers.values():
             optimizer.combine = team.average
         self.episodes = Episodes.allocate(task.shape, count)
@@ -91,7 +93,13 @@ class Trainer:
         sampling, learning = self.generators["replay"], self.generators["learning"]
         for number in range(self.updates + 1, self.updates + count + 1):
             batch = self.hindsight.sample(self.replay, self.batch_size, sampling)
-            self.losses += learner.update(self.agent.normalizer(batch), number, learning)
+            metrics = learner.update(self.agent.normalizer(batch), number, learning)
+            if metrics.shape != self.losses.shape:
+                raise UserError(
+                    f"update of agent {self.config.agent!r} must return a value for each of "
+                    f"{self.metrics}, got shape {tuple(metrics.shape)}"
+                )
+            self.losses += metrics
         learner.end_cycle()
         self.updates += count
         self.cycle += 1
@@ -109,8 +117,7 @@ class Trainer:
             if not math.isfinite(value):
                 raise RunError(
                     f"{name} is not a finite number after {self.updates:,} updates (epoch "
-                    f"{self.epoch}, cycle {self.cycle}); a new run with a lower --learning-rate "
-                    "may help, this one would come to the same point again",
+                    f"{self.epoch}, cycle {self.cycle}); {DIVERGED}",
                     resumable=False,
                 )
         return means
