@@ -9,6 +9,7 @@ import torch
 
 import mrn
 from mrn import Agent, Evaluation, cli
+from mrn.errors import reported
 from tests.commands import MRN
 from tests.commands import mrn as command
 from tests.reliability.helpers import in_a_terminal
@@ -174,3 +175,15 @@ def test_mistakes_get_one_message_and_exit_code_2(arguments, message, tmp_path):
     assert message in result.stderr + result.stdout
     assert "Traceback" not in result.stderr
     assert not list(tmp_path.rglob("*.safetensors"))
+
+
+def test_a_reader_that_has_seen_enough_ends_a_command_quietly(tmp_path, monkeypatch):
+    process = subprocess.Popen([MRN, "tasks"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    assert process.communicate(timeout=60)[1] == b""
+    assert process.returncode == 1
+    # Another pipe that breaks is not that: it is not to end a run without a word.
+    with open(tmp_path / "out", "w") as out:
+        monkeypatch.setattr("sys.stdout", out)
+        with pytest.raises(BrokenPipeError), reported():
+            raise BrokenPipeError
