@@ -26,7 +26,7 @@ Seed = Annotated[int, Limits(least=0, most=2**32 - 1)]
 
 
 class Checked:
-    """A frozen dataclass that refuses values of the wrong type or out of range."""
+    """A dataclass that refuses values of the wrong type or out of range when it is made."""
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self), include_extras=True)

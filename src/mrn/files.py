@@ -15,6 +15,11 @@ from mrn.errors import RunError, UserError
 class UnreadableError(UserError):
     """A file that is there and cannot be read now: not damaged, as far as is known."""
 
+    def __init__(self, path: Path, reason: object) -> None:
+        """Say which, and what the system says."""
+        super().__init__(f"cannot read {path}: {reason}")
+        self.path = path
+
 
 LARGEST_TEXT = 64 * 2**20
 """More than any text file of ours holds; a larger one is not read."""
@@ -108,9 +113,11 @@ def read_bounded(path: Path) -> bytes:
 
 def not_read(path: Path, error: OSError) -> UserError:
     """The error for a file that could not be read: `UnreadableError` unless there is none."""
+    reason = error.strerror or error
     absent = isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError)
-    kind = UserError if absent else UnreadableError
-    return kind(f"cannot read {path}: {error.strerror}")
+    if absent or os.path.isdir(path):
+        return UserError(f"cannot read {path}: {reason}")
+    return UnreadableError(path, reason)
 
 
 def parse_json(text: str | bytes, where: str) -> Any:

@@ -1,11 +1,13 @@
 """Ctrl-C and SIGTERM: the first one asks the run to save and end, the second ends it at once."""
 
 import ctypes
+import multiprocessing
 import os
 import signal
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -71,6 +73,18 @@ class Interruption:
         with suppress(OSError):
             if self.team.leads:
                 os.write(2, f"\n{self.notice}; once more to quit now\n".encode())
+
+
+@contextmanager
+def none_left_behind() -> Iterator[None]:
+    """Processes that this one starts in the block are ended if it fails."""
+    before = set(multiprocessing.active_children())
+    try:
+        yield
+    except BaseException:
+        for process in set(multiprocessing.active_children()) - before:
+            process.kill()
+        raise
 
 
 def end_with_parent(number: int) -> None:

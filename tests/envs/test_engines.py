@@ -1,13 +1,19 @@
 """Both engines: the same physics, the same sizes, seeds that mean something."""
 
+import multiprocessing
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
-from mrn.envs import TASKS, make_envs
+from mrn.envs import TASKS, find_task, make_envs, wrappers
 from mrn.envs.custom import make_env
 from mrn.envs.on_envpool import EnvPoolEnv
 from mrn.envs.on_gymnasium import GymnasiumEnv
-from mrn.errors import UserError
+from mrn.errors import RunError, UserError
+from tests.envs import own_envs
 
 
 @pytest.mark.parametrize("engine", ["envpool", "gymnasium"])
@@ -137,3 +143,38 @@ def test_gymnasium_episodes_depend_on_seed_and_number_alone():
         second, again = played.reset(), skipped.reset(5, episode=1)
     assert all(np.array_equal(a, b) for a, b in zip(second, again, strict=True))
     assert not np.array_equal(first.goal, second.goal)
+
+
+def test_environments_are_closed_after_a_failure_too(monkeypatch):
+    closed = []
+    shape = find_task("tests.envs.own_envs:Raises-v0").shape
+    monkeypatch.setattr(own_envs.Raises, "close", lambda _: closed.append("one"))
+    with make_envs(shape, 2) as envs:
+        envs.reset(0)
+        with pytest.raises(RunError, match="division by zero"):
+            envs.step(np.zeros((2, 2)))
+    assert len(closed) == 2
+
+
+def test_a_program_that_does_not_close_its_workers_ends():
+    program = """
+from mrn.envs import find_task, make_envs
+task = find_task("tests.envs.own_envs:Walk-v0")
+envs = make_envs(task.shape, 2, "gymnasium", workers=True)
+print(envs.reset(0).state.shape)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, b"(2, 2)\n"), done.stderr
+
+
+def test_workers_that_die_at_once(monkeypatch):
+    shape = find_task("tests.envs.own_envs:Walk-v0").shape
+    before, here, make = multiprocessing.active_children(), os.getpid(), wrappers.make_resting_env
+
+    def dies(task):
+        return make(task) if os.getpid() == here else os._exit(1)
+
+    monkeypatch.setattr(wrappers, "make_resting_env", dies)
+    with pytest.raises(RunError, match="a worker process of .*Walk-v0 died during a start"):
+        make_envs(shape, 2, "gymnasium", workers=True)
+    assert multiprocessing.active_children() == before

@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-import time
 from pathlib import Path
 
 import numpy as np
@@ -104,7 +102,8 @@ def test_the_main_figure_has_12_panels_and_marks_what_is_missing(tmp_path):
         write_run(tmp_path / "paper", [0.1, 0.2, 0.3], seed, "FetchPush")
     write_run(tmp_path / "paper", [0.2], 100, "FetchPush", critic="bvn", epochs=3)
     tasks = group(find_runs(tmp_path))["paper"]
-    own = tasks | {"My-v0": {"ddpg-iqe": tasks["FetchPush"]["ddpg-mrn"]}}
+    runs = tasks["FetchPush"]["ddpg-mrn"]
+    own = tasks | {"My-v0": {"ddpg-iqe": runs, "ddpg-mrn-sym": runs}}  # which is an ablation
     names, methods = _planned("paper", own)
     assert (names[-1], methods[-1], len(names), len(methods)) == ("My-v0", "ddpg-iqe", 13, 7)
     figure = draw_curves(tasks, *_planned("paper", tasks))
@@ -190,17 +189,16 @@ def test_a_damaged_run_is_reported_beside_the_others(runs, tmp_path):
 
 
 def test_watching_follows_a_run_until_it_is_finished(tmp_path):
-    folder = write_run(tmp_path / "runs", [], epochs=2)
+    folder = write_run(tmp_path / "runs", [0.5], epochs=2)
+    lines = (folder / "metrics.csv").read_text()
+    (folder / "metrics.csv").unlink()
     write_run(tmp_path / "runs", [None, None], 200, eval_episodes=0)  # of which nothing will come
     watching = Command("report", tmp_path / "runs", "-o", tmp_path, "--watch", "--every=1")
     wait_for(lambda: "no epoch is finished" in watching.shown()[0])
-    shutil.rmtree(folder)
-    write_run(tmp_path / "runs", [0.5], epochs=2)
+    (folder / "metrics.csv").write_text(lines)
     page = tmp_path / "index.html"
-    while not page.exists():
-        time.sleep(0.05)
+    wait_for(page.exists)
     assert '"refresh": 1' in page.read_text()
-    lines = (folder / "metrics.csv").read_text()
     (folder / "metrics.csv").write_text(lines + lines.splitlines()[1].replace("1,", "2,", 1) + "\n")
     assert watching.wait(timeout=30) == 0
     assert '"refresh": 0' in page.read_text()

@@ -31,6 +31,13 @@ def test_figures_within_the_runs_are_not_drawn_again(tmp_path):
     assert [p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("table.md")] == [
         "figures/mine/table.md"
     ]
+    # Those that are nowhere else are no copies, and those above the folder are none of its own.
+    shutil.rmtree(tmp_path / "mine")
+    assert [run.name for run in find_runs(tmp_path, tmp_path / "figures")] == [
+        "figures/mine/FetchPush/ddpg-mrn/1"
+    ]
+    (run,) = find_runs(tmp_path / "figures/mine", tmp_path)
+    assert run.name == "FetchPush/ddpg-mrn/1"
 
 
 def test_two_runs_of_one_name_are_refused(tmp_path):

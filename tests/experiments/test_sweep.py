@@ -39,6 +39,11 @@ def test_checkpoints_of_runs_that_were_finished_before_are_discarded_too(undistu
     assert [path.parent.name for path in tmp_path.rglob("checkpoints")] == ["seed-1"]
     assert list((tmp_path / "runs/tiny" / FIRST_TWO[1]).glob("checkpoints"))
     assert results(tmp_path, FIRST_TWO) == results(undisturbed, FIRST_TWO)
+    # Nor are those of one that is to go on for longer than the suite asks for.
+    settings = tmp_path / "runs/tiny" / FIRST_TWO[1] / "config.json"
+    settings.write_text(settings.read_text().replace('"epochs": 3', '"epochs": 9'))
+    finish(start_sweep(tmp_path, "--discard-checkpoints", count=2))
+    assert list((tmp_path / "runs/tiny" / FIRST_TWO[1]).glob("checkpoints"))
 
 
 def test_a_killed_process_goes_on_where_it_was(undisturbed, tmp_path):

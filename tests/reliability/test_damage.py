@@ -1,6 +1,7 @@
 """Damaged and malicious files: none is taken for good, none runs code, none ends in a traceback."""
 
 import errno
+import hashlib
 import json
 import pickle
 import random
@@ -15,7 +16,7 @@ import torch
 
 import mrn
 from mrn.envs import find_task
-from mrn.files import checksum
+from mrn.files import UnreadableError, checksum
 from mrn.replay import ReplayBuffer
 from mrn.training import parts
 from mrn.training.about import read_settings
@@ -144,17 +145,28 @@ def test_a_file_that_cannot_be_read_now_is_not_taken_for_damaged(run, tmp_path, 
     shutil.copytree(run, folder)
     before = sorted((folder / "checkpoints").rglob("*"))
 
-    def fails(*_):
-        raise OSError(errno.EIO, "Input/output error")
+    digest, trainer = hashlib.file_digest, loaded(folder)
+    newest = folder / "checkpoints" / "000004-000000"
+    for name, remedy in (
+        ("state.safetensors", f"remove {newest} to go on from the checkpoint before it"),
+        ("replay-", "the run is lost: all checkpoints need this part of the replay"),
+    ):
 
-    trainer = loaded(folder)
-    with monkeypatch.context() as context:
-        context.setattr(parts.hashlib, "file_digest", fails)
-        with pytest.raises(mrn.UserError, match="Input/output error; nothing was changed") as error:
-            Checkpoints(folder).load(trainer)
-    assert f"remove {folder / 'checkpoints'}/000004-000000 to go on from" in str(error.value)
-    assert sorted((folder / "checkpoints").rglob("*")) == before
+        def fails(file, kind, _name=name):
+            if _name in file.name:
+                raise OSError(errno.EIO, "Input/output error")
+            return digest(file, kind)
+
+        with monkeypatch.context() as context:
+            context.setattr("hashlib.file_digest", fails)
+            with pytest.raises(mrn.UserError, match="output error; nothing was changed") as error:
+                Checkpoints(folder).load(trainer)
+        assert str(error.value).endswith(f"If it stays so, {remedy}")
+        assert sorted((folder / "checkpoints").rglob("*")) == before
     assert loaded(folder).epoch == 4
+    with pytest.raises(mrn.UserError, match="cannot read .*none: No such file") as error:
+        parts.read_tensors(folder / "none")
+    assert not isinstance(error.value, UnreadableError)
 
 
 def test_damaged_weights_are_never_taken_for_good(run, tmp_path, count):

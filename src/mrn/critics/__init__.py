@@ -16,8 +16,10 @@ from mrn.own import find
 __all__ = ["CRITICS", "Architecture", "Critic", "Dims", "Head", "find_critic", "make_critic"]
 
 TOLERANCE = 0.03
-LARGEST_SIZE = 2**20
 """How far the number of parameters may be from the monolithic critic's."""
+
+LARGEST_SIZE = 2**20
+"""Where the search for a size ends."""
 
 REFERENCE_WIDTH = 256
 """The paper's width of the monolithic critic, to which the sizes below belong."""

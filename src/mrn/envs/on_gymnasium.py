@@ -2,8 +2,9 @@
 
 import multiprocessing
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from multiprocessing.util import Finalize
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from mrn.envs.vector import GoalVectorEnv, Observation, Step, as_observation, su
 from mrn.errors import RunError, UserError
 from mrn.own import describe
 from mrn.seeding import derive_seed
+from mrn.signals import none_left_behind
 
 
 class GymnasiumEnv(GoalVectorEnv):
@@ -46,22 +48,20 @@ class GymnasiumEnv(GoalVectorEnv):
 
         super().__init__(task, num_envs, first)
         self.envs: Any
+        self._broken = False
         if workers:
             parent = os.getpid()
             makers = [lambda: make_worker_env(task, parent)] * num_envs
-            before = multiprocessing.active_children()
-            try:
-                self.envs = gym.vector.AsyncVectorEnv(makers)
-            except BaseException:
-                for process in set(multiprocessing.active_children()) - set(before):
-                    process.kill()  # nobody else would: they do not hear SIGTERM
-                raise
             self._wait = {"timeout": timeout}
+            with none_left_behind(), self._reporting("start"):
+                self.envs = gym.vector.AsyncVectorEnv(makers)
+            # If nobody closes them: multiprocessing would send SIGTERM, to which they do not
+            # listen, and wait.
+            Finalize(self, _kill, (self.envs.processes,), exitpriority=0)
         else:
             makers = [lambda: make_resting_env(task)] * num_envs
             self.envs = gym.vector.SyncVectorEnv(makers)
             self._wait = {}
-        self._broken = False
 
     def _reset(self, seed: int, episode: int) -> Observation:
         with self._reporting("reset"):
@@ -115,17 +115,23 @@ class GymnasiumEnv(GoalVectorEnv):
 
     def close(self) -> None:
         """Close every environment; worker processes that may not answer are ended."""
+        if not self._wait:
+            self.envs.close()
+            return
         if not self._broken:
             try:
                 self.envs.close()
                 return
-            except (EOFError, OSError):  # a worker is dead that was not needed since
-                if not self._wait:
-                    raise
-        if self._wait:
-            for process, pipe in zip(self.envs.processes, self.envs.parent_pipes, strict=True):
-                process.kill()
-                process.join()
-                if pipe is not None:
-                    pipe.close()
-            self.envs.closed = True
+            except (EOFError, OSError):  # a worker has died that was not needed since
+                pass
+        _kill(self.envs.processes)
+        for process, pipe in zip(self.envs.processes, self.envs.parent_pipes, strict=True):
+            process.join()
+            if pipe is not None:
+                pipe.close()
+        self.envs.closed = True
+
+
+def _kill(processes: Sequence[multiprocessing.Process]) -> None:
+    for process in processes:
+        process.kill()

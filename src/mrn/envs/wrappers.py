@@ -81,6 +81,7 @@ def make_worker_env(task: TaskShape, parent: int) -> gym.Env[Any, Any]:
         # Ctrl-C in a terminal reaches every process, and so may SIGTERM from whoever ends a job;
         # the training decides when its workers end.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        # Not SIG_IGN: a simulator that the environment starts would inherit it.
+        signal.signal(signal.SIGTERM, lambda *_: None)
         end_with_parent(signal.SIGKILL)
     return Located(make_resting_env(task))

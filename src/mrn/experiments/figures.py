@@ -219,7 +219,8 @@ def _planned(experiment: str, tasks: Tasks) -> tuple[list[str], list[str]]:
         ours = {str(Method(agent, critic)) for agent, critic in suite.pairs}
         if Path(experiment).name == (suite.folder or name) and ours & found:
             others = [task for task in tasks if task not in suite.tasks]
-            return [*suite.tasks, *others], in_order(ours | found)
+            more = found - _methods(_ablations(tasks))  # which have a figure of their own
+            return [*suite.tasks, *others], in_order(ours | more)
     return list(tasks), in_order(found)
 
 

@@ -205,9 +205,9 @@ def _trainer(config: Config) -> tuple[Trainer, GoalVectorEnv]:
     """An untrained agent with a small memory, and its environments."""
     task = task_of(config)
     engine = (config.engine, config.threads or 1, config.workers, config.worker_timeout)
-    envs = make_envs(task.shape, config.schedule.episodes, *engine)
     small = replace(config.memory, capacity=10 * task.shape.horizon * config.schedule.episodes)
-    return Trainer(replace(config, memory=small), task, find_device(config.device)), envs
+    trainer = Trainer(replace(config, memory=small), task, find_device(config.device))
+    return trainer, make_envs(task.shape, config.schedule.episodes, *engine)
 
 
 def _size(folder: Path) -> int:

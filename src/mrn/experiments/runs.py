@@ -117,7 +117,7 @@ def find_runs(root: Path, drawn: Path | None = None) -> list[Run]:
 
     Args:
         root: The folder.
-        drawn: A folder within it whose CSVs are copies that `mrn figures` made of these runs.
+        drawn: A folder in which CSVs may be copies that `mrn figures` made of these runs.
 
     Raises:
         UserError: There is no such folder, or no run in it, or two of the same name.
@@ -125,7 +125,6 @@ def find_runs(root: Path, drawn: Path | None = None) -> list[Run]:
     if not root.is_dir():
         raise UserError(f"there is no folder {root}")
     runs = []
-    copies = drawn.resolve() if drawn and drawn.resolve() != root.resolve() else None
     for folder, below, files in os.walk(root):
         path = Path(folder)
         below.sort()
@@ -137,15 +136,35 @@ def find_runs(root: Path, drawn: Path | None = None) -> list[Run]:
             for name in sorted(files)
             if name.startswith("seed-") and name.endswith(".csv")
             if not (path / name.removesuffix(".csv") / CONFIG).exists()
-            if not (copies and path.resolve().is_relative_to(copies))
         ]
     if not runs:
         raise UserError(
             f"no runs in {root}: neither a folder with a {CONFIG}, as mrn train makes, nor a "
             "TASK/AGENT-CRITIC/seed-SEED.csv"
         )
+    if drawn:
+        runs = _without_copies(runs, root.resolve(), drawn.resolve())
     _refuse_twins(runs)
     return runs
+
+
+def _without_copies(runs: list[Run], root: Path, drawn: Path) -> list[Run]:
+    """All but the CSVs in a folder below the root whose runs are there outside of it, too."""
+    if root not in drawn.parents:
+        return runs
+    prefix = drawn.relative_to(root).as_posix()
+    inside: list[Run] = []
+    others: list[Run] = []
+    for run in runs:
+        is_copy = run.path.suffix == ".csv" and drawn in run.path.resolve().parents
+        (inside if is_copy else others).append(run)
+    known = {(run.experiment, run.task, run.method, run.seed) for run in others}
+
+    def original(run: Run) -> tuple[str, str, str, int]:
+        place = run.experiment.removeprefix(prefix).lstrip("/")
+        return place, run.task, run.method, run.seed
+
+    return others + [run for run in inside if original(run) not in known]
 
 
 def _refuse_twins(runs: list[Run]) -> None:

@@ -110,7 +110,7 @@ def summarise(tasks: dict[str, Methods]) -> Summary:
     rows: list[Row] = []
     for task, methods in tasks.items():
         by, in_time = _in_time(methods)
-        found = _rows(task, in_time, by, shared_epochs(methods))
+        found = _rows(task, in_time, by, _shared(by, in_time))
         rows += [replace(row, best=row in _best(found)) for row in found]
     names = in_order({row.method for row in rows})
     reference = REFERENCE if REFERENCE in names else names[0]
@@ -130,8 +130,11 @@ def summarise(tasks: dict[str, Methods]) -> Summary:
 
 def shared_epochs(methods: Methods) -> int:
     """Common epochs after which the methods on a task are compared."""
-    by, in_time = _in_time(methods)
-    return min(_own_epochs(runs, by[method]) for method, runs in in_time.items())
+    return _shared(*_in_time(methods))
+
+
+def _shared(by: dict[str, int], methods: Methods) -> int:
+    return min(_own_epochs(runs, by[method]) for method, runs in methods.items())
 
 
 def rows_of_choices(task: str, methods: Methods) -> list[Row]:

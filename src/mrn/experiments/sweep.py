@@ -7,15 +7,18 @@ so that several sweeps over the same storage share the work.
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
 from typing import Literal, NamedTuple, Protocol
 
-from mrn.errors import RunError
+from mrn.errors import RunError, UserError
 from mrn.experiments.jobs import Job
 from mrn.experiments.overview import Overview
 from mrn.files import make_folder
 from mrn.signals import Interruption
+from mrn.training.about import read_settings
 from mrn.training.layout import CHECKPOINTS
-from mrn.training.lock import is_held
+from mrn.training.lock import RunLock, is_held
 
 POLL_SECONDS = 0.2
 LOST_LIMIT = 3
@@ -151,9 +154,16 @@ class _Sweep:
         self.overview.done(job)
 
     def _tidy(self, job: Job) -> None:
-        """Remove the checkpoints of a finished run, if asked to and nobody goes on with it."""
-        if self.discard and not is_held(job.folder):
-            shutil.rmtree(job.folder / CHECKPOINTS, ignore_errors=True)
+        """Remove the checkpoints, if asked to, of a run that is finished by its own settings, too.
+
+        It may have been begun, or gone on with, for longer than this suite asks for.
+        """
+        if not self.discard or not (job.folder / CHECKPOINTS).exists():
+            return
+        with suppress(UserError, OSError):  # it is held, or says nothing of itself: left alone
+            if replace(job, config=read_settings(job.folder)).finished:
+                with closing(RunLock(job.folder)):
+                    shutil.rmtree(job.folder / CHECKPOINTS, ignore_errors=True)
 
     def _fail(self, job: Job, message: str) -> None:
         self.failed[job] = message

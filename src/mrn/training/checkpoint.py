@@ -185,10 +185,10 @@ class Checkpoints:
             try:
                 return self._verify(path, columns, team, range(team.size)), problems
             except UnreadableError as error:  # it may be whole, and is the newest
-                raise UserError(
-                    f"{error}; nothing was changed. If it stays so, remove {path} to go on from "
-                    "the checkpoint before it"
-                ) from None
+                remedy = f"remove {path} to go on from the checkpoint before it"
+                if error.path.parent != path:
+                    remedy = "the run is lost: all checkpoints need this part of the replay"
+                raise UserError(f"{error}; nothing was changed. If it stays so, {remedy}") from None
             except UserError as error:
                 problems.append((path, error))
         if problems:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mrn.errors import RunError
-from mrn.signals import end_with_parent
+from mrn.signals import end_with_parent, none_left_behind
 
 Result = TypeVar("Result")
 
@@ -27,16 +27,14 @@ def run_all(work: Mapping[str, Callable[[], Result]], workers: int) -> dict[str,
     Raises:
         RunError: A process was killed.
     """
-    before = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, context, _prepare)
     try:
-        with _without_ctrl_c():  # each `submit` may start a process
-            names = {pool.submit(work[name]): name for name in reversed(list(work))}
-        results = _collect(names)
+        with none_left_behind():
+            with _without_ctrl_c():  # each `submit` may start a process
+                names = {pool.submit(work[name]): name for name in reversed(list(work))}
+            results = _collect(names)
     except BaseException as error:
-        for process in set(multiprocessing.active_children()) - before:
-            process.kill()
         pool.shutdown(cancel_futures=True)
         if isinstance(error, BrokenProcessPool):
             raise RunError(
