@@ -32,7 +32,6 @@ class Command:
         """Start it in a folder, after calling `prepare` in its process."""
         words = [str(argument) for argument in arguments]
         folder = Path(tempfile.mkdtemp())
-        weakref.finalize(self, shutil.rmtree, folder)
         # Files, which unlike pipes can be left unread.
         self.out, self.err = folder / "out", folder / "err"
         self.out.touch(), self.err.touch()
@@ -41,6 +40,7 @@ class Command:
         )
         self.process.start()
         self.pid = self.process.pid
+        weakref.finalize(self, _forget, self.process, folder)
 
     def poll(self) -> int | None:
         return self.process.exitcode
@@ -70,6 +70,13 @@ class Command:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+
+def _forget(process: multiprocessing.Process, folder: Path) -> None:
+    """A test that failed leaves none running."""
+    if process.is_alive():
+        process.kill()
+    shutil.rmtree(folder)
 
 
 def mrn(*arguments: object, cwd: Path | None = None, prepare: Callable | None = None):

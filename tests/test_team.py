@@ -165,7 +165,8 @@ class Late(Team):
         return number
 
 
-def test_a_signal_during_the_exchange_is_for_the_next_one():
+def test_a_signal_during_the_exchange_is_for_the_next_one(monkeypatch):
+    monkeypatch.setattr("time.monotonic", lambda: 10.0)
     with Interruption("saving", Late(size=2)) as interruption:
         assert not interruption.agreed()
         assert interruption.received == signal.SIGINT

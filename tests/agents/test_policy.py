@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
@@ -58,6 +58,7 @@ def test_the_bounds_are_no_part_of_the_state():
     assert not [key for key in policy_of(shape(-1.0, 1.0), [0.0]).state_dict() if "low" in key]
 
 
+@settings(deadline=None)
 @given(
     ends=st.tuples(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3)).map(sorted),
     action=st.floats(-1, 1, width=32),

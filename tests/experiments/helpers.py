@@ -32,7 +32,7 @@ def start_sweep(folder: Path, *options: str, count: int = 6) -> Command:
 
 
 def finish(process: Command, code: int = 0) -> str:
-    output = "".join(process.communicate(timeout=120))
+    output = "".join(process.communicate(timeout=600))
     assert process.returncode == code, output
     return output
 

@@ -54,10 +54,13 @@ def test_probability_of_improvement_against_a_brute_force_count():
 @pytest.mark.filterwarnings("ignore")
 def test_intervals_agree_with_rliable():
     # rliable wants as many runs for each task: (runs, tasks)
-    ours = RNG.beta(2, 1, size=(5, 6))
-    theirs = RNG.beta(1.5, 1, size=(5, 6))
+    rng, state = np.random.default_rng(1), np.random.RandomState(0)
+    ours, theirs = rng.beta(2, 1, size=(5, 6)), rng.beta(1.5, 1, size=(5, 6))
     point, interval = library.get_interval_estimates(
-        {"iqm": ours}, lambda x: np.array([metrics.aggregate_iqm(x)]), reps=4000
+        {"iqm": ours},
+        lambda x: np.array([metrics.aggregate_iqm(x)]),
+        reps=4000,
+        random_state=state,
     )
     found = stats.bootstrap(
         list(ours.T),
@@ -72,7 +75,7 @@ def test_intervals_agree_with_rliable():
     assert found.high == pytest.approx(interval["iqm"][1, 0], abs=0.06 * width)
 
     point, interval = library.get_interval_estimates(
-        {"p": (ours, theirs)}, metrics.probability_of_improvement, reps=2000
+        {"p": (ours, theirs)}, metrics.probability_of_improvement, reps=2000, random_state=state
     )
     found = stats.aggregate_improvement(list(ours.T), list(theirs.T), np.random.default_rng(0))
     width = found.high - found.low

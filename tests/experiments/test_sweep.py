@@ -112,8 +112,9 @@ def test_a_run_that_another_process_trains_is_waited_for(undisturbed, tmp_path):
     wait_for(lambda: sweep.shown()[0] == "1 runs, 0 of them finished already\n")
     time.sleep(1)
     assert [path.name for path in folder.iterdir()] == [".lock"]
+    assert sweep.shown()[0] == "1 runs, 0 of them finished already\n"
     other.close()
-    assert "started" in finish(sweep)
+    assert finish(sweep).count("started") == 1
     assert results(tmp_path, NAMES[:1]) == results(undisturbed, NAMES[:1])
 
 

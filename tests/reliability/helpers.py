@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import termios
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import mrn
@@ -103,9 +105,15 @@ def start(folder: Path, *options: str, task: str = "FetchReach") -> Command:
 
 
 def wait_for(folder: Path, process: Command | subprocess.Popen, epochs: int = 1) -> None:
-    """Until so many epochs are done, and saved."""
-    deadline = time.monotonic() + 60
-    while not (folder / "checkpoints" / f"{epochs + 1:06d}-000000").exists():
+    """Until so many epochs are done, and saved; the last two checkpoints are kept."""
+    wanted = f"{epochs + 1:06d}-000000"
+    until(lambda: any(path.name >= wanted for path in (folder / "checkpoints").glob("0*")), process)
+
+
+def until(condition: Callable[[], bool], process: Command | subprocess.Popen) -> None:
+    """Wait for what a process that goes on will bring about."""
+    deadline = time.monotonic() + 300
+    while not condition():
         assert process.poll() is None, "it has ended"
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.02)
@@ -135,8 +143,34 @@ def children(pid: int) -> list[int]:
     return [int(child) for child in path.read_text().split()] if path.exists() else []
 
 
-def on_a_terminal(*command: object) -> tuple[subprocess.Popen, int]:
-    """Start a command that a terminal belongs to, and the terminal: b"\\x03" is Ctrl-C."""
+class Terminal:
+    """All that is shown on a terminal, read as it comes: one that nobody reads stops a program."""
+
+    def __init__(self, main: int) -> None:
+        self.main, self.shown = main, b""
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                self.shown += os.read(self.main, 65536)
+            except OSError:  # how a pty says that the other side is closed
+                break
+
+    def press_ctrl_c(self) -> None:
+        os.write(self.main, b"\x03")  # what the key sends
+
+    def end(self, process: subprocess.Popen) -> int:
+        """Wait for the program: its exit code."""
+        code = process.wait(timeout=120)
+        self.reader.join(30)
+        os.close(self.main)
+        return code
+
+
+def on_a_terminal(*command: object) -> tuple[subprocess.Popen, Terminal]:
+    """Start a command that a terminal belongs to, and the terminal."""
     main, child = pty.openpty()
     process = subprocess.Popen(
         list(map(str, command)),
@@ -144,7 +178,7 @@ def on_a_terminal(*command: object) -> tuple[subprocess.Popen, int]:
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509
     )  # fmt: skip
     os.close(child)
-    return process, main
+    return process, Terminal(main)
 
 
 def same_run(one: Path, other: Path) -> bool:

@@ -39,14 +39,14 @@ def test_a_run_killed_again_and_again_ends_as_the_uninterrupted_one(tmp_path, en
 
 
 def test_the_command_line_killed_from_outside(tmp_path):
-    whole = start(tmp_path / "whole", "--epochs=4")
+    whole = start(tmp_path / "whole", "--epochs=8")
     for epochs, delay in ((1, 0.4), (2, 0.05), (3, 0.2)):
-        process = start(tmp_path / "killed", "--epochs=4", "--resume")
+        process = start(tmp_path / "killed", "--epochs=8", "--resume")
         wait_for(tmp_path / "killed", process, epochs)
         time.sleep(delay)
         process.kill()
         assert process.wait(timeout=30) == KILLED
-    for process in (whole, start(tmp_path / "killed", "--epochs=4", "--resume")):
+    for process in (whole, start(tmp_path / "killed", "--epochs=8", "--resume")):
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors
     assert same_run(tmp_path / "whole", tmp_path / "killed")

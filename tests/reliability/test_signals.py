@@ -9,11 +9,20 @@ from pathlib import Path
 import pytest
 
 from tests.commands import MRN, Command, mrn
-from tests.reliability.helpers import children, on_a_terminal, same_run, start, tiny, wait_for
+from tests.reliability.helpers import (
+    children,
+    on_a_terminal,
+    same_run,
+    start,
+    tiny,
+    until,
+    wait_for,
+)
 from tests.training.helpers import tiny_run
 
 LONG = "--cycles=12"
 SLOW = "tests.envs.own_envs:Slow-v0"
+HANGS = "tests.envs.own_envs:Hangs-v0"
 
 
 def alive(pid: int) -> bool:
@@ -21,15 +30,12 @@ def alive(pid: int) -> bool:
     return status.exists() and not re.search(r"State:\s+Z", status.read_text())
 
 
-def start_with_workers(folder: Path) -> tuple[Command, list[int]]:
+def start_with_workers(folder: Path, task: str = SLOW) -> tuple[Command, list[int]]:
     """A run in its first cycles, and its worker processes."""
-    process = start(folder, "--workers", "--episodes=4", "--eval-episodes=0", LONG, task=SLOW)
-    deadline = time.monotonic() + 60
-    while len(children(process.pid)) < 4 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(1.5)
+    process = start(folder, "--workers", "--episodes=4", "--eval-episodes=0", LONG, task=task)
+    until(lambda: "on cpu, replay" in process.shown()[0], process)  # it listens to signals now
     workers = children(process.pid)
-    assert len(workers) >= 4
+    assert len(workers) == 5  # one of them for evaluations
     return process, workers
 
 
@@ -44,7 +50,6 @@ def whole(tmp_path_factory) -> Path:
 def test_sigterm_saves_in_the_middle_of_an_epoch(whole, tmp_path):
     process = start(tmp_path / "run", LONG)
     wait_for(tmp_path / "run", process)
-    time.sleep(0.3)
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 143
@@ -61,17 +66,11 @@ def test_sigterm_saves_in_the_middle_of_an_epoch(whole, tmp_path):
 
 
 def test_ctrl_c_in_a_terminal(whole, tmp_path):
-    process, main = on_a_terminal(MRN, *tiny(tmp_path / "run", LONG))
+    process, terminal = on_a_terminal(MRN, *tiny(tmp_path / "run", LONG))
     wait_for(tmp_path / "run", process)
-    os.write(main, b"\x03")  # what the key sends
-    shown = b""
-    while process.poll() is None or shown.find(b"mrn resume") < 0:
-        try:
-            shown += os.read(main, 65536)
-        except OSError:
-            break
-    os.close(main)
-    assert process.wait(timeout=30) == 130
+    terminal.press_ctrl_c()
+    assert terminal.end(process) == 130
+    shown = terminal.shown
     assert b"mrn resume" in shown
     notice = shown.find(b"saving after this cycle; once more to quit now")
     assert 0 <= notice < shown.find(b"mrn resume")
@@ -84,15 +83,15 @@ def test_ctrl_c_in_a_terminal(whole, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_second_signal_ends_at_once_and_leaves_no_process(tmp_path, number):
-    process, workers = start_with_workers(tmp_path / "run")
+    process, workers = start_with_workers(tmp_path / "run", HANGS)  # in a cycle without an end
     process.send_signal(number)
+    until(lambda: "once more to quit now" in process.shown()[1], process)
     process.send_signal(number)
-    began = time.monotonic()
-    process.communicate(timeout=30)
-    assert process.returncode in (-number, 128 + number)
-    assert time.monotonic() - began < 5
-    time.sleep(0.5)
-    assert not [pid for pid in workers if alive(pid)]
+    assert process.wait(timeout=30) == -number  # and not when the workers are given up
+    patience = time.monotonic() + 30
+    while [pid for pid in workers if alive(pid)]:
+        assert time.monotonic() < patience
+        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -122,6 +121,7 @@ def test_two_processes_on_one_folder(tmp_path):
     folder = tmp_path / "run"
     first = start(folder, LONG)
     wait_for(folder, first)
+    first.send_signal(signal.SIGSTOP)  # so that it is not finished before the second looks
     second = start(folder, LONG, "--resume")
     _, errors = second.communicate(timeout=60)
     assert second.returncode == 2

@@ -1,16 +1,22 @@
 """Runs of two processes that are killed, interrupted, or asked for what they cannot do."""
 
 import os
-import select
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.commands import Command, mrn
-from tests.reliability.helpers import KILLED, children, on_a_terminal, same_run, tiny, wait_for
+from tests.reliability.helpers import (
+    KILLED,
+    children,
+    on_a_terminal,
+    same_run,
+    tiny,
+    until,
+    wait_for,
+)
 from tests.teams import finish, start_team
 from tests.training.helpers import metrics
 
@@ -44,10 +50,8 @@ def test_one_killed_process_ends_the_other(victim, whole, tmp_path):
     team = start(folder, LONG)
     wait_for(folder, team[0])
     team[victim].kill()
-    began = time.monotonic()
     other = team[1 - victim]
     _, errors = other.communicate(timeout=30)
-    assert time.monotonic() - began < 30
     assert team[victim].wait(5) == KILLED
     assert other.returncode == 3
     assert "one of the run's 2 processes has ended without a word" in errors
@@ -61,7 +65,6 @@ def test_a_signal_to_any_process_saves_once_and_ends_all(receivers, whole, tmp_p
     folder = tmp_path / "run"
     team = start(folder, LONG)
     wait_for(folder, team[0])
-    time.sleep(0.15)
     for rank in receivers:
         team[rank].send_signal(signal.SIGINT)
     (code, _, errors), (other_code, _, other_errors) = finish(team, 30)
@@ -132,21 +135,13 @@ def test_torchrun_starts_again_after_a_kill_and_ends_at_ctrl_c(whole, tmp_path):
     """As a user does it, with a torchrun that is to start the processes once more."""
     folder = tmp_path / "run"
     options = ("--standalone", "--nproc-per-node", "2", "--max-restarts", "1", "-m", "mrn")
-    process, main = on_a_terminal(TORCHRUN, *options, *tiny(folder, LONG, "--resume"))
+    process, terminal = on_a_terminal(TORCHRUN, *options, *tiny(folder, LONG, "--resume"))
     wait_for(folder, process)
     os.kill(children(process.pid)[1], signal.SIGKILL)
-    shown = b""
-    deadline = time.monotonic() + 120
-    while select.select([main], [], [], max(deadline - time.monotonic(), 0))[0]:
-        try:
-            shown += os.read(main, 65536)
-        except OSError:  # the other side is closed
-            break
-        if b"resumed at epoch 2" in shown and b"\x03" not in shown:
-            os.write(main, b"\x03")
-            shown += b"\x03"
-    os.close(main)
-    process.wait(timeout=60)
+    until(lambda: b"resumed at epoch 2" in terminal.shown, process)
+    terminal.press_ctrl_c()
+    terminal.end(process)
+    shown = terminal.shown
     assert shown.count(b"SIGINT: saved; to go on: torchrun --nproc-per-node 2 -m mrn resume") == 1
     assert len(metrics(folder)) == 1
     go_on(folder, whole)
