@@ -31,12 +31,9 @@ def table(root: Path) -> Table:
 def processors(root: Path) -> Table:
     """Success after each epoch of the same settings and seed, in per cent, on either processor."""
     rows = []
+    others = {(run.method, run.seed): run for run in find_runs(root / "push")}
     for run in find_runs(root / "fetch-push"):
-        (other,) = (
-            each
-            for each in find_runs(root / "push")
-            if (each.method, each.seed) == (run.method, run.seed)
-        )
+        other = others[run.method, run.seed]
         for name, curve in (("Intel Xeon", run.success), ("AMD EPYC", other.success)):
             percent = (f"{100 * success:.0f}" for success in curve)
             rows.append((f"`{Method.parse(run.method).critic}`", name, *percent))
