@@ -12,9 +12,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 MRN = str(Path(sys.executable).with_name("mrn"))
 """The command itself."""
@@ -70,6 +72,18 @@ class Command:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+
+def until(
+    condition: Callable[[], Any], process: Command | subprocess.Popen | None = None, seconds=300.0
+) -> Any:
+    """The first true value of a condition, which a process that goes on may have to bring about."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert process is None or process.poll() is None, "it has ended"
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
+    return value
 
 
 def _forget(process: multiprocessing.Process, folder: Path) -> None:

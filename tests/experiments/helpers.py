@@ -1,6 +1,5 @@
 """A suite of six tiny runs, and sweeps over it in processes of their own."""
 
-import time
 from pathlib import Path
 
 import mrn
@@ -35,16 +34,6 @@ def finish(process: Command, code: int = 0) -> str:
     output = "".join(process.communicate(timeout=600))
     assert process.returncode == code, output
     return output
-
-
-def wait_for(condition, seconds: float = 120.0):
-    """The first true value of a condition."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if value := condition():
-            return value
-        time.sleep(0.02)
-    raise AssertionError("it did not happen")
 
 
 def process_in_epoch_2(runs: Path) -> int | None:

@@ -7,13 +7,12 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster
 
-from tests.commands import mrn
+from tests.commands import mrn, until
 from tests.experiments.helpers import (
     finish,
     process_in_epoch_2,
     results,
     start_sweep,
-    wait_for,
 )
 
 
@@ -34,7 +33,7 @@ def test_a_cluster_gives_the_same_metrics_even_if_a_worker_is_killed(
     cluster, undisturbed, tmp_path
 ):
     sweep = start_sweep(tmp_path, "--backend=ray", f"--address={cluster.address}")
-    os.kill(wait_for(lambda: process_in_epoch_2(tmp_path)), signal.SIGKILL)
+    os.kill(until(lambda: process_in_epoch_2(tmp_path)), signal.SIGKILL)
     output = finish(sweep)
     assert output.count("lost ") == 1
     assert output.count("started ") == 7

@@ -13,8 +13,8 @@ from mrn.experiments.report import write_report
 from mrn.experiments.runs import find_runs, group
 from mrn.experiments.summary import summarise
 from mrn.experiments.wording import markdown
-from tests.commands import Command, mrn
-from tests.experiments.helpers import wait_for, write_run
+from tests.commands import Command, mrn, until
+from tests.experiments.helpers import write_run
 
 
 @pytest.fixture
@@ -194,10 +194,10 @@ def test_watching_follows_a_run_until_it_is_finished(tmp_path):
     (folder / "metrics.csv").unlink()
     write_run(tmp_path / "runs", [None, None], 200, eval_episodes=0)  # of which nothing will come
     watching = Command("report", tmp_path / "runs", "-o", tmp_path, "--watch", "--every=1")
-    wait_for(lambda: "no epoch is finished" in watching.shown()[0])
+    until(lambda: "no epoch is finished" in watching.shown()[0])
     (folder / "metrics.csv").write_text(lines)
     page = tmp_path / "index.html"
-    wait_for(page.exists)
+    until(page.exists)
     assert '"refresh": 1' in page.read_text()
     (folder / "metrics.csv").write_text(lines + lines.splitlines()[1].replace("1,", "2,", 1) + "\n")
     assert watching.wait(timeout=30) == 0

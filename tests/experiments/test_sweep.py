@@ -8,14 +8,13 @@ import time
 from contextlib import closing
 
 from mrn.training.lock import RunLock
-from tests.commands import MRN, mrn
+from tests.commands import MRN, mrn, until
 from tests.experiments.helpers import (
     NAMES,
     finish,
     process_in_epoch_2,
     results,
     start_sweep,
-    wait_for,
     write_suite,
 )
 from tests.reliability.helpers import in_a_terminal
@@ -48,7 +47,7 @@ def test_checkpoints_of_runs_that_were_finished_before_are_discarded_too(undistu
 
 def test_a_killed_process_goes_on_where_it_was(undisturbed, tmp_path):
     sweep = start_sweep(tmp_path, "--jobs=2", "--discard-checkpoints", count=2)
-    os.kill(wait_for(lambda: process_in_epoch_2(tmp_path)), signal.SIGKILL)
+    os.kill(until(lambda: process_in_epoch_2(tmp_path)), signal.SIGKILL)
     output = finish(sweep)
     assert len(re.findall(r"lost .* killed by SIGKILL", output)) == 1
     assert re.search(r"started .*, going on after epoch [12]", output)
@@ -65,8 +64,8 @@ def test_a_killed_process_goes_on_where_it_was(undisturbed, tmp_path):
 def test_a_killed_sweep_started_again_runs_what_is_missing(undisturbed, tmp_path):
     sweep = start_sweep(tmp_path, "--jobs=2", count=3)
     metrics = tmp_path / "runs" / "tiny" / NAMES[0] / "metrics.csv"
-    wait_for(lambda: metrics.exists() and len(metrics.read_text().splitlines()) == 4)
-    wait_for(lambda: process_in_epoch_2(tmp_path))
+    until(lambda: metrics.exists() and len(metrics.read_text().splitlines()) == 4)
+    until(lambda: process_in_epoch_2(tmp_path))
     sweep.kill()
     sweep.communicate()
     complete = [name for name, rows in _so_far(tmp_path).items() if len(rows) == 3]
@@ -83,7 +82,7 @@ def _so_far(folder):
 
 def test_a_sweep_asked_to_end_saves_and_goes_on(undisturbed, tmp_path):
     sweep = start_sweep(tmp_path, count=1)
-    wait_for(lambda: process_in_epoch_2(tmp_path))
+    until(lambda: process_in_epoch_2(tmp_path))
     sweep.send_signal(signal.SIGINT)
     assert "SIGINT: saved; to go on: the same command" in finish(sweep, 130)
     assert not list(tmp_path.rglob(".lock"))
@@ -109,7 +108,7 @@ def test_a_run_that_another_process_trains_is_waited_for(undisturbed, tmp_path):
     folder.mkdir(parents=True)
     other = RunLock(folder)
     sweep = start_sweep(tmp_path, count=1)
-    wait_for(lambda: sweep.shown()[0] == "1 runs, 0 of them finished already\n")
+    until(lambda: sweep.shown()[0] == "1 runs, 0 of them finished already\n")
     time.sleep(1)
     assert [path.name for path in folder.iterdir()] == [".lock"]
     assert sweep.shown()[0] == "1 runs, 0 of them finished already\n"

@@ -9,12 +9,10 @@ import subprocess
 import sys
 import termios
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import mrn
-from tests.commands import Command
+from tests.commands import Command, until
 from tests.training.helpers import TINY, metrics, same_weights
 
 # Imports once, then forks a child for each line of input: a start costs no imports.
@@ -108,15 +106,6 @@ def wait_for(folder: Path, process: Command | subprocess.Popen, epochs: int = 1)
     """Until so many epochs are done, and saved; the last two checkpoints are kept."""
     wanted = f"{epochs + 1:06d}-000000"
     until(lambda: any(path.name >= wanted for path in (folder / "checkpoints").glob("0*")), process)
-
-
-def until(condition: Callable[[], bool], process: Command | subprocess.Popen) -> None:
-    """Wait for what a process that goes on will bring about."""
-    deadline = time.monotonic() + 300
-    while not condition():
-        assert process.poll() is None, "it has ended"
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
 
 
 def in_a_terminal(*command: str, cwd: Path, columns: int = 160) -> tuple[int, str]:

@@ -3,19 +3,17 @@
 import os
 import re
 import signal
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.commands import MRN, Command, mrn
+from tests.commands import MRN, Command, mrn, until
 from tests.reliability.helpers import (
     children,
     on_a_terminal,
     same_run,
     start,
     tiny,
-    until,
     wait_for,
 )
 from tests.training.helpers import tiny_run
@@ -88,10 +86,7 @@ def test_a_second_signal_ends_at_once_and_leaves_no_process(tmp_path, number):
     until(lambda: "once more to quit now" in process.shown()[1], process)
     process.send_signal(number)
     assert process.wait(timeout=30) == -number  # and not when the workers are given up
-    patience = time.monotonic() + 30
-    while [pid for pid in workers if alive(pid)]:
-        assert time.monotonic() < patience
-        time.sleep(0.02)
+    until(lambda: not any(map(alive, workers)), seconds=30)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

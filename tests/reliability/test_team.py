@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import Command, mrn
+from tests.commands import Command, mrn, until
 from tests.reliability.helpers import (
     KILLED,
     children,
     on_a_terminal,
     same_run,
     tiny,
-    until,
     wait_for,
 )
 from tests.teams import finish, start_team

@@ -13,7 +13,7 @@ import pytest
 
 from mrn.errors import RunError
 from mrn.studies.toy.pool import run_all
-from tests.experiments.helpers import wait_for
+from tests.commands import until
 from tests.reliability.test_signals import alive, children
 
 COMMAND = "import mrn.cli; mrn.cli.main()"
@@ -38,17 +38,13 @@ def test_ctrl_c_ends_all_of_it_at_once(tmp_path, worked):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     try:
-        until = time.monotonic() + 100
-        while not any(seconds_of(pid) > worked for pid in children(process.pid)):
-            assert process.poll() is None, process.stderr.read()
-            assert time.monotonic() < until
-            time.sleep(0.02)
+        until(lambda: any(seconds_of(pid) > worked for pid in children(process.pid)), process)
         below = children(process.pid)
         assert len(below) >= 2  # a worker at least, and multiprocessing's own
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         # A second or two, most of it for Python to put torch away; the study takes minutes.
         out, errors = process.communicate(timeout=30)
-        wait_for(lambda: not any(alive(pid) for pid in below), seconds=10)
+        until(lambda: not any(alive(pid) for pid in below), seconds=10)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
