@@ -114,6 +114,11 @@ def test_a_task_is_solved_where_the_mean_over_seeds_is(tmp_path):
         "100, 200, 90%, 150,000, 1, 0.1, 90.0%, 90.0% after 200,000",
         "400, 90%, not reached, , , , 10.0% after 200,000",
     ]
+    # A mean of 0.9, which as a floating-point number is less.
+    for seed, success in ((100, 0.82), (200, 0.94), (300, 0.94)):
+        write_run(tmp_path / "other", [success], seed)
+    assert np.mean([0.82, 0.94, 0.94]) < 0.9
+    assert solved(find_runs(tmp_path / "other"), 0.9).steps == 50_000
 
 
 def test_an_ablation_is_read_at_the_same_steps_whatever_the_length_of_an_epoch(tmp_path):

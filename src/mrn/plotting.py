@@ -1,6 +1,9 @@
 """How methods look, one colour and one order for each, and how figures are written."""
 
+import colorsys
 import io
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,14 +39,25 @@ _OTHERS = ("#332288", "#117733", "#882255", "#661100", "#6699CC")
 def colours(methods: list[str]) -> dict[str, str]:
     """A colour for each method: that of its critic, unless another method has it already."""
     chosen: dict[str, str] = {}
-    spare = list(_OTHERS)
+    spare = (colour for colour in _spare() if colour not in COLOURS.values())
     for method in methods:
         colour = COLOURS.get(Method.parse(method).critic)
         if colour is None or colour in chosen.values():
-            colour = spare.pop(0)
-            spare.append(colour)
+            colour = next(spare)
         chosen[method] = colour
     return chosen
+
+
+def _spare() -> Iterator[str]:
+    """Colours without end, no two alike: after a few chosen ones, steps around the circle of hues.
+
+    A step is the golden section of the circle, which keeps the next away from all before it.
+    """
+    yield from _OTHERS
+    for count in itertools.count():
+        lightness = (0.35, 0.5, 0.65)[count % 3]
+        rgb = colorsys.hls_to_rgb(count * 0.618034 % 1, lightness, 0.7)
+        yield "#" + "".join(f"{round(255 * part):02X}" for part in rgb)
 
 
 def in_order(methods: set[str]) -> list[str]:
@@ -52,10 +66,20 @@ def in_order(methods: set[str]) -> list[str]:
     return sorted(methods, key=lambda m: (rank.get(Method.parse(m).critic, len(rank)), m))
 
 
+FORMATS = {".pdf": {"CreationDate": None}, ".png": {}}
+"""Endings of the files of a figure, and what each is not to say of itself."""
+
+
+def discard(path: Path) -> None:
+    """Remove what `save` wrote."""
+    for suffix in FORMATS:
+        path.with_suffix(suffix).unlink(missing_ok=True)
+
+
 def save(figure: "Figure", path: Path) -> list[Path]:
     """Write a figure as PDF and PNG: the same figure, the same bytes."""
     written = []
-    for suffix, options in ((".pdf", {"CreationDate": None}), (".png", {})):
+    for suffix, options in FORMATS.items():
         content = io.BytesIO()
         figure.savefig(content, format=suffix[1:], dpi=150, metadata=options)
         write_atomically(path.with_suffix(suffix), content.getvalue())

@@ -54,6 +54,8 @@ def runs(tmp_path_factory):
     for seed in (1, 2):
         write_run(root / "recipes", [0.2, 0.4], seed)
         write_run(root / "recipes", [k / 10 for k in range(9)], seed, recipe="fast")
+        write_run(root / "stopped", [0.1, 0.9], seed, epochs=9, stop_at=0.9)
+        write_run(root / "stopped", [0.1, 0.2, 0.95], seed, epochs=9, stop_at=0.9, critic="bvn")
     folder = root / "small/FetchReach/ddpg-mrn/seed-1"
     (folder / "policy.gif").write_bytes(b"GIF89a")
     (folder / "inspect.png").write_bytes(PNG)
@@ -167,6 +169,17 @@ def test_recipes_are_compared_after_equally_many_episodes(open_page):
     assert page.evaluate(f"{PLOT}.data.at(-1).x") == [k / 4 for k in range(1, 10)]
     assert page.evaluate(f"{PLOT}.data[1].x") == [1, 2]
     assert "epoch 9 of 9" in page.locator("#runs").inner_text()
+    assert page.evaluate(f"{PLOT}.layout.shapes[0].x0") == 2  # not where the shorter one ends
+    page.select_option("#measure", "half")
+    assert cell.inner_text().split("\n") == ["1,500", "2 of 2 seeds"]  # of its own evaluations
+
+
+def test_runs_that_ended_by_their_success_are_not_ranked_by_it(open_page):
+    page = open_page(fragment="experiment=stopped")
+    assert page.locator("#overview td.best").count() == 0
+    page.select_option("#measure", "ninety")
+    best = page.locator("#overview td.best")
+    assert best.inner_text().split("\n") == ["2,000", "2 of 2 seeds"]
 
 
 def test_curves_are_drawn_and_the_selectors_work(open_page):
@@ -282,7 +295,7 @@ def test_a_command_can_be_copied_and_a_csv_downloaded(open_page, runs):
 def test_a_name_with_markup_is_shown_as_text(open_page):
     page = open_page(fragment="")
     shown = page.locator("#experiment option").all_inner_texts()
-    assert shown == [NAMED, "level", "recipes", "small"]
+    assert shown == [NAMED, "level", "recipes", "small", "stopped"]
     page.locator("#runs summary").nth(1).click()
     assert NAMED in page.locator("#runs").inner_text()
     command = page.locator("#runs pre").inner_text()

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import math
 
 import numpy as np
@@ -49,11 +50,11 @@ def test_training_for_longer_is_no_advantage(unequal):
     assert other.success.value == pytest.approx(0.5)
 
 
-def test_thresholds_are_of_the_same_epochs(unequal):
+def test_thresholds_are_of_whole_runs(unequal):
     rows = rows_of(unequal)
     # mrn reaches 50 % in epoch 4, after what is compared; bvn in epoch 3, and never 90 %.
-    assert rows["ddpg-mrn"].epochs_to == (math.inf, math.inf)
-    assert show_cost(rows["ddpg-mrn"], 0) == "not yet"
+    assert rows["ddpg-mrn"].epochs_to == (4, 6)
+    assert show_cost(rows["ddpg-mrn"], 0) == "4,000"
     assert show_cost(rows["ddpg-bvn"], 0) == "3,000"
     assert show_cost(rows["ddpg-bvn"], 1) == "never"
     table = markdown(summary_of(unequal))
@@ -136,6 +137,53 @@ def test_a_critic_is_compared_with_mrn_by_the_same_recipe(tmp_path):
     better = {name: row.improvement.value for name, row in rows.items() if row.improvement}
     assert better == {"ddpg-bvn+fast": 1}  # of mrn+fast; there is no mrn+fast+mine
     assert markdown(summary_of(tmp_path)).count("| 100.0 % [100.0, 100.0] |") == 1
+
+
+def test_across_tasks_too_a_critic_is_compared_with_mrn_by_the_same_recipe(tmp_path):
+    for seed, task in itertools.product((1, 2), ("FetchPush", "FetchReach")):
+        write_run(tmp_path, [0.1] * 2, seed, task=task)
+        write_run(tmp_path, [0.9] * 8, seed, task=task, recipe="fast")
+        write_run(tmp_path, [0.5] * 8, seed, task=task, recipe="fast", critic="bvn")
+        write_run(tmp_path, [0.5] * 2, seed, task=task, critic="mine")
+    summary = summary_of(tmp_path)
+    better = {each.method: each.improvement for each in summary.aggregates}
+    assert {name: value and value.value for name, value in better.items()} == {
+        "ddpg-mrn": None,
+        "ddpg-mrn+fast": None,
+        "ddpg-bvn+fast": 1,
+        "ddpg-mine": 0,
+    }
+    assert "P(critic mrn is better) |\n" in markdown(summary).partition("Across 2 tasks")[2]
+
+
+def test_a_run_that_stopped_is_finished_and_nobody_is_the_best(tmp_path):
+    """The soonest ends the comparison, at a success that it ended for."""
+    for seed, curve in enumerate([[0.95], [0.1, 0.5, 0.95]]):
+        write_run(tmp_path, curve, seed, epochs=9, stop_at=0.9)
+        write_run(tmp_path, [0.1, 0.92], seed, epochs=9, stop_at=0.9, critic="bvn")
+    rows = rows_of(tmp_path)
+    assert rows["ddpg-mrn"].epochs_to == (1.5, 2)
+    assert show_cost(rows["ddpg-mrn"], 1) == show_cost(rows["ddpg-bvn"], 1) == "2,000"
+    assert all(row.complete for row in rows.values())
+    assert not any(row.best or row.improvement for row in rows.values())
+    assert "(`stop_at`)" in markdown(summary_of(tmp_path))
+
+
+def test_epochs_that_never_meet_are_warned_of_and_nobody_is_the_best(tmp_path):
+    for seed in (1, 2):
+        write_run(tmp_path, [0.5, 0.9], seed)
+        write_run(tmp_path, [0.1, 0.2], seed, critic="bvn", variant="cycles=30", cycles=30)
+    summary = summary_of(tmp_path)
+    assert not any(row.best or row.improvement for row in summary.rows)
+    (told,) = summary.warnings
+    assert "no run has got to where they first meet" in told
+    assert summary.tasks == ()  # nor across tasks
+    for seed in (1, 2):  # 3 epochs of 1,000 episodes are 5 of 600
+        write_run(tmp_path / "met", [0.5, 0.9, 0.9], seed)
+        write_run(tmp_path / "met", [0.1] * 5, seed, critic="bvn", variant="cycles=30", cycles=30)
+    met = summary_of(tmp_path / "met")
+    assert [row.best for row in met.rows] == [True, False]
+    assert met.warnings == ()
 
 
 def test_those_that_are_level_are_both_best(tmp_path):
@@ -238,8 +286,10 @@ def test_recipes_are_compared_after_equally_many_episodes(recipes):
     assert fast.success.value == pytest.approx(0.7)
     assert fast.area.value == pytest.approx((0.3 + 0.7) / 2)
     assert paper.success.value == pytest.approx(0.3)
-    assert fast.episodes_to == (2000.0, math.inf)
-    assert fast.epochs_to == (2.0, math.inf)
+    # Of its own evaluations: the sixth, of 250 episodes each, is the first at 50 %.
+    assert fast.episodes_to == (1500.0, math.inf)
+    assert fast.epochs_to == (6.0, math.inf)
+    assert show_cost(fast, 1) == "never"  # it is finished, though the ninth epoch is not compared
     assert fast.best
     table = markdown(summary_of(recipes))
     assert "FetchPush: an epoch here is as many episodes as 4 of mrn+fast." in table
@@ -297,6 +347,8 @@ def test_runs_that_are_not_where_epochs_meet_are_left_out_and_named(tmp_path):
         "ddpg-mrn+fast": (4, (1, 2)),
     }
     assert summary.rows[1].success.value == pytest.approx(0.1)
+    assert not summary.rows[1].complete  # there is a third seed to come
+    assert summary.tasks == ()
     tasks = dict(tasks_of(tmp_path))
     panel = draw_curves(tasks, ["FetchPush"], ["ddpg-mrn", "ddpg-mrn+fast"]).axes[0]
     assert [line.get_xdata()[0] for line in panel.lines if line.get_gid() == "shared"] == [1]

@@ -69,7 +69,7 @@ def test_the_panel_of_the_probability_says_in_what(runs):
     from mrn.experiments.figures import draw_aggregate
 
     panels = draw_aggregate(rows(runs)[1]).axes
-    assert panels[-1].get_title() == "P(mrn is better in\nmean over epochs)"
+    assert panels[-1].get_title() == "P(critic mrn is better in\nmean over epochs)"
     for critic in ("mrn", "bvn"):
         (runs / f"mine/FetchPush/ddpg-{critic}/seed-2/config.json").unlink()
     panels = draw_aggregate(rows(runs)[1]).axes  # of one seed each
@@ -82,13 +82,27 @@ def test_figures_and_their_curves_draw_the_same_again(runs, tmp_path):
     written = draw_all(runs, tmp_path / "one")
     folder = tmp_path / "one/mine"
     names = {path.relative_to(folder).as_posix() for path in written}
-    assert {"curves.pdf", "curves.png", "aggregate.pdf", "table.md", "table.csv"} <= names
+    assert {"curves.pdf", "curves.png", "table.md", "table.csv"} <= names
     assert (folder / "curves.pdf").read_bytes().startswith(b"%PDF")
     copy = folder / "FetchPush/ddpg-mrn/seed-2.csv"
     assert copy.read_bytes() == (runs / "mine/FetchPush/ddpg-mrn/seed-2/metrics.csv").read_bytes()
     draw_all(tmp_path / "one", tmp_path / "two")
-    for name in ("table.md", "table.csv", "curves.pdf", "aggregate.pdf", "curves.png"):
+    for name in ("table.md", "table.csv", "curves.pdf", "curves.png"):
         assert (folder / name).read_bytes() == (tmp_path / "two/mine" / name).read_bytes()
+
+
+def test_no_picture_of_other_runs_stays(runs, tmp_path):
+    def pictures():
+        draw_all(runs, tmp_path / "out")
+        return {path.name for path in (tmp_path / "out/mine").glob("*.p*")}
+
+    assert pictures() == {"curves.pdf", "curves.png"}  # one task is no aggregate
+    for seed in (1, 2):
+        write_run(runs / "mine", [0.5, 0.5, 0.5], seed, "FetchReach")
+    write_run(runs / "mine", [0.5, 0.5, 0.5], 2, "FetchReach", critic="bvn")
+    assert pictures() == {"curves.pdf", "curves.png", "aggregate.pdf", "aggregate.png"}
+    write_run(runs / "mine", [0.5], 1, "FetchReach", critic="pqe", epochs=3)
+    assert pictures() == {"curves.pdf", "curves.png"}  # as pqe has finished none
 
 
 def texts(figure):

@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.recipes import sections
 from mrn import tables
+from mrn.experiments.figures import PICTURES
 from mrn.experiments.runs import find_runs, group
 from mrn.experiments.suites import find_suite
 from mrn.experiments.summary import summarise
@@ -32,6 +33,14 @@ def test_the_table_is_that_of_the_curves_and_all_runs_are_there(file):
     assert (folder / "table.md").read_text() == table
     page = (RESULTS / "README.md").read_text()
     assert table in page
+
+
+@pytest.mark.parametrize("table", sorted(RESULTS.rglob("table.md")), ids=lambda t: t.parent.name)
+def test_the_pictures_are_those_of_the_runs(table):
+    summary = summarise(group(find_runs(table.parent))[""])
+    expected = {"curves"} | ({"aggregate"} if len(summary.tasks) > 1 else set())
+    there = {path.name for path in table.parent.glob("*.p*") if path.stem in PICTURES}
+    assert there == {f"{name}.{suffix}" for name in expected for suffix in ("pdf", "png")}
 
 
 def test_there_are_published_suites():

@@ -7,7 +7,9 @@ import pytest
 
 from mrn.errors import UserError
 from mrn.experiments.figures import draw_all
-from mrn.experiments.runs import find_runs
+from mrn.experiments.runs import find_runs, group
+from mrn.experiments.summary import summarise
+from mrn.experiments.wording import markdown
 from tests.experiments.helpers import write_run
 
 
@@ -49,6 +51,19 @@ def test_two_runs_of_one_name_are_refused(tmp_path):
     assert f"{folder} and {other}" in str(refused.value) or f"{other} and {folder}" in str(
         refused.value
     )
+
+
+def test_a_file_without_a_seed_is_named_and_left_out(tmp_path):
+    folder = write_run(tmp_path / "runs", [0.5, 0.6])
+    place = tmp_path / "alone/FetchPush/mine"
+    place.mkdir(parents=True)
+    for name in ("seed-a", "seed-b", "seed-1"):
+        (place / f"{name}.csv").write_bytes((folder / "metrics.csv").read_bytes())
+    runs = find_runs(tmp_path / "alone")
+    assert [run.seed for run in runs if not run.problem] == [1]
+    assert ["'a' is not a seed" in run.problem for run in runs] == [False, True, False]
+    # A method without a critic in its name is shown by its name.
+    assert "| FetchPush | mine | 1 |" in markdown(summarise(group(runs)[""]))
 
 
 def test_a_folder_within_an_experiment_is_one_experiment(tmp_path):

@@ -100,6 +100,26 @@ def test_intervals_cover_the_truth_as_often_as_they_say():
     assert 360 <= covered <= 390
 
 
+def test_of_few_runs_every_draw_counts_once():
+    runs = np.array([0.49, 0.56, 0.79, 0.8, 0.83])
+    means = sorted(np.mean(draw) for draw in itertools.product(runs, repeat=5))
+    low, high = means[int(np.ceil(0.025 * 5**5)) - 1], means[int(np.ceil(0.975 * 5**5)) - 1]
+    found = stats.aggregate_mean([runs], RNG)
+    assert found == pytest.approx((runs.mean(), low, high))
+    # Of two tasks with two runs: 16 draws, 4 of them of the lowest in one, 1 in both.
+    two = [np.array([0.0, 0.4]), np.array([0.2, 1.0])]
+    assert stats.aggregate_mean(two, RNG) == pytest.approx((0.4, 0.1, 0.7))
+
+
+@pytest.mark.parametrize(("seeds", "share"), [(2, 0.5), (3, 0.75), (5, 0.84), (10, 0.9)])
+def test_intervals_of_few_runs_cover_less(seeds, share):
+    """As docs/reproduce.md says it. From lowest to highest of n: all but 2 / 2 ** n."""
+    rng = np.random.default_rng(seeds)
+    found = [stats.aggregate_mean([rng.normal(size=seeds)], rng) for _ in range(1000)]
+    covered = np.mean([interval.low <= 0 <= interval.high for interval in found])
+    assert covered == pytest.approx(share, abs=0.035)  # three standard deviations at most
+
+
 def test_interquartile_mean_intervals_cover_too():
     rng = np.random.default_rng(2)
     truth = stats.interquartile_mean(rng.beta(2, 2, size=1_000_000))

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from mrn.config import flatten, groups_of
-from mrn.experiments.runs import Run, late
+from mrn.experiments.epochs import Methods, late, level
+from mrn.experiments.runs import Run
 from mrn.recipes import RECIPES
 from mrn.training.rundir import CHANGEABLE
 
@@ -12,7 +13,7 @@ COMPARED = ("agent", "critic", "recipe", "variant", "seed")
 SET_BY_RECIPES = {name for settings in RECIPES.values() for name in settings}
 
 
-def differences(task: str, methods: dict[str, list[Run]], names: dict[str, str]) -> list[str]:
+def differences(task: str, methods: Methods, names: dict[str, str]) -> list[str]:
     """What to be told before the methods on a task are compared, a sentence each.
 
     Args:
@@ -36,6 +37,12 @@ def differences(task: str, methods: dict[str, list[Run]], names: dict[str, str])
         found.append(
             f"{task}: epochs differ in length, and some runs have not got to where they first "
             f"meet; left out: {who}"
+        )
+    if not level(methods):
+        found.append(
+            f"{task}: epochs differ in length, and no run has got to where they first meet; after "
+            "as many epochs, as here, some have played more episodes than others, and no method is "
+            "called the best"
         )
     return found
 

@@ -9,24 +9,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mrn.errors import UserError
-from mrn.experiments.runs import Array, Run, curves, episodes_per_epoch, find_runs, group, strides
+from mrn.experiments.epochs import Methods, curves, episodes_per_epoch, strides
+from mrn.experiments.runs import Array, Run, find_runs, group
 from mrn.experiments.stats import mean_and_std, mean_band
 from mrn.experiments.suites import ABLATIONS, SUITES
-from mrn.experiments.summary import REFERENCE, Summary, shared_epochs, short_names, summarise
-from mrn.experiments.wording import as_csv, markdown
+from mrn.experiments.summary import OURS, Summary, shared_epochs, short_names, summarise
+from mrn.experiments.wording import OF_FEW, as_csv, markdown
 from mrn.files import make_folder, write_atomically
 from mrn.intervals import Interval
 from mrn.naming import Method, safe_name
-from mrn.plotting import colours, in_order, pyplot, save
+from mrn.plotting import colours, discard, in_order, pyplot, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Tasks = dict[str, dict[str, list[Run]]]
+Tasks = dict[str, Methods]
 COLUMNS = 4
 BELOW_THE_LABEL = 32
 """Points from a panel's lower edge: ticks, their numbers, and what the axis says."""
+PICTURES = ("curves", "aggregate", "ablation")
 SHARED = "shared"
 """Name of the line at the last epoch that all methods have."""
 
@@ -34,10 +36,10 @@ SHARED = "shared"
 def draw_all(root: Path, out: Path) -> list[Path]:
     """Write the figures and tables of all runs below a folder.
 
-    For each experiment (a suite's folder): `curves`, `aggregate`, and `ablation` where there are
-    ablations of MRN, as PDF and PNG; `table.md` and `table.csv`; and the metrics of each run as
-    TASK/AGENT-CRITIC/seed-SEED.csv, from which all of it can be drawn again, with its settings in
-    seed-SEED.json beside it where they are known.
+    For each experiment (a suite's folder): `curves`, `aggregate` where all methods have finished
+    several tasks, and `ablation` where there are ablations of MRN, as PDF and PNG; `table.md` and
+    `table.csv`; and the metrics of each run as TASK/AGENT-CRITIC/seed-SEED.csv, from which all of
+    it can be drawn again, with its settings in seed-SEED.json beside it where they are known.
 
     Returns:
         What was written, the settings aside.
@@ -61,15 +63,18 @@ def draw_all(root: Path, out: Path) -> list[Path]:
             warnings.warn(f"{experiment or root}: {told}", stacklevel=2)
         planned = _planned(experiment or root.resolve().name, tasks)
         pictures = {"curves": draw_curves(tasks, *planned)}
-        if summary.aggregates:
+        if len(summary.tasks) > 1:
             pictures["aggregate"] = draw_aggregate(summary)
         ablation = _ablations(tasks)
         if ablation and _methods(ablation) != _methods(tasks):
             pictures["ablation"] = draw_curves(
                 ablation, list(ablation), in_order(_methods(ablation))
             )
-        for name, picture in pictures.items():
-            written += save(picture, folder / name)
+        for name in PICTURES:
+            if name in pictures:
+                written += save(pictures[name], folder / name)
+            else:  # what an earlier call drew is not of these runs
+                discard(folder / name)
         write_atomically(folder / "table.md", markdown(summary).encode())
         write_atomically(folder / "table.csv", as_csv(summary).encode())
         written += [folder / "table.md", folder / "table.csv"]
@@ -112,7 +117,7 @@ def draw_curves(tasks: Tasks, names: list[str], methods: list[str]) -> "Figure":
     handles = [pyplot().Line2D([], [], color=palette[m], label=shown[m]) for m in methods]
     said = []
     if any(len(runs) > 1 for present in tasks.values() for runs in present.values()):
-        said.append("bands: 95 % bootstrap interval of the mean over seeds")
+        said.append(f"bands: 95 % bootstrap interval of the mean over seeds ({OF_FEW})")
     if any(line.get_gid() == SHARED for panel in panels.flat for line in panel.lines):
         said.append("dashed: the last epoch that all methods have, where they are compared")
     # In inches: a panel is 2.5 high, a line below it 0.13, a name of the legend 0.2, and 0.08 wide
@@ -138,8 +143,6 @@ def draw_aggregate(summary: Summary) -> "Figure":
     """Interquartile means across tasks with 95 % intervals, and the probability of improvement."""
     methods = [aggregate.method for aggregate in summary.aggregates]
     shown, palette = short_names(methods), colours(in_order(set(methods)))
-    reference = shown[summary.reference]
-    across = f"{len(summary.tasks)} tasks" if len(summary.tasks) > 1 else summary.tasks[0]
     parts: list[tuple[str, list[Interval | None]]] = [
         ("final success (IQM)", [a.success for a in summary.aggregates]),
         ("mean over epochs (IQM)", [a.area for a in summary.aggregates]),
@@ -147,7 +150,7 @@ def draw_aggregate(summary: Summary) -> "Figure":
     # Of one seed each nobody knows which is better.
     if any(a.improvement for a in summary.aggregates):
         better = [a.improvement for a in summary.aggregates]
-        parts.append((f"P({reference} is better in\nmean over epochs)", better))
+        parts.append((f"P(critic {OURS} is better in\nmean over epochs)", better))
     size = (3.0 * len(parts), 0.35 * len(methods) + 1.3)
     figure = pyplot().figure(figsize=size, layout="constrained")
     panels = figure.subplots(1, len(parts), sharey=True)
@@ -167,7 +170,7 @@ def draw_aggregate(summary: Summary) -> "Figure":
         panels[-1].axvline(0.5, color="gray", linewidth=0.8, linestyle="--")
     known = any(not np.isnan(a.success.low) for a in summary.aggregates)
     bars = "bars are 95 % stratified bootstrap intervals" if known else "one seed: no intervals"
-    figure.supxlabel(f"{across}; {bars}", fontsize=8)
+    figure.supxlabel(f"{len(summary.tasks)} tasks; {bars}", fontsize=8)
     return figure
 
 
@@ -185,7 +188,7 @@ def _draw_method(panel: "Axes", table: Array, stride: int, colour: str) -> None:
     panel.fill_between(epochs, *mean_band(table), color=colour, alpha=0.2, linewidth=0)
 
 
-def _mark_shared(panel: "Axes", by: dict[str, int], present: dict[str, list[Run]]) -> None:
+def _mark_shared(panel: "Axes", by: dict[str, int], present: Methods) -> None:
     """A line at the last epoch that is compared, where some have more."""
     shared = shared_epochs(present)
     if any(run.epochs > shared * by[m] for m, runs in present.items() for run in runs):
@@ -193,7 +196,7 @@ def _mark_shared(panel: "Axes", by: dict[str, int], present: dict[str, list[Run]
         panel.axvline(shared, gid=SHARED, zorder=0, **style)
 
 
-def _label(panel: "Axes", task: str, present: dict[str, list[Run]], missing: list[str]) -> None:
+def _label(panel: "Axes", task: str, present: Methods, missing: list[str]) -> None:
     counts = sorted({len(runs) for runs in present.values()})
     seeds = "" if not counts else f"{counts[0]}-{counts[-1]}" if len(counts) > 1 else str(counts[0])
     word = "seed" if seeds == "1" else "seeds"
@@ -233,7 +236,7 @@ def _ablations(tasks: Tasks) -> Tasks:
     wanted = {str(Method("ddpg", critic)) for critic in ABLATIONS}
     chosen = {t: {m: r for m, r in methods.items() if m in wanted} for t, methods in tasks.items()}
     chosen = {task: methods for task, methods in chosen.items() if methods}
-    return chosen if _methods(chosen) - {REFERENCE} else {}
+    return chosen if _methods(chosen) - {str(Method("ddpg", OURS))} else {}
 
 
 def _copy_metrics(run: Run, folder: Path) -> Path:

@@ -12,7 +12,8 @@ from typing import Any
 
 from mrn.config import flatten
 from mrn.errors import UserError
-from mrn.experiments.runs import Run, find_runs, group, strides
+from mrn.experiments.epochs import strides
+from mrn.experiments.runs import Run, find_runs, group
 from mrn.experiments.summary import Row, rows_of_choices, short_names, summarise
 from mrn.experiments.wording import show_cost
 from mrn.extras import import_extra
@@ -95,7 +96,6 @@ def _data(runs: list[Run]) -> dict[str, Any]:
                 "name": name,
                 "tasks": list(tasks),
                 "methods": [method for method in methods if method in found],
-                "reference": summary.reference,
                 "shared": summary.tasks,
                 "rows": [_row(row) for row in rows],
                 "aggregates": [_plain(vars(each)) for each in summary.aggregates],
@@ -133,6 +133,8 @@ def _row(row: Row) -> dict[str, Any]:
         "epochs": row.epochs,
         "own": row.own,
         "planned": row.planned,
+        "ranked": row.ranked,
+        "complete": row.complete,
         "success": row.success,
         "counted": row.counted,
         "area": row.area,

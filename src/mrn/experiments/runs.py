@@ -1,6 +1,5 @@
 """Finished and unfinished runs, read from their folders, and put in groups to compare."""
 
-import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -69,10 +68,15 @@ class Run:
         return len(self.success)
 
     @property
-    def planned(self) -> int:
-        """Epochs that the run was started for, as far as is known; fewer if it could stop early."""
+    def stopped(self) -> bool:
+        """Whether it ended because it was as good as it was to be."""
         stop_at = None if self.config is None else self.config.stop_at
-        if stop_at is not None and (self.success >= stop_at).any():
+        return stop_at is not None and bool((self.success >= stop_at).any())
+
+    @property
+    def planned(self) -> int:
+        """Epochs that the run was started for, as far as is known; fewer if it stopped early."""
+        if self.stopped:
             return self.epochs
         return (self.config and self.config.epochs) or self.epochs
 
@@ -201,6 +205,11 @@ def _read_csv(path: Path, root: Path) -> Run:
     place = Path(*path.relative_to(root).parts[:-3])
     experiment = "" if place == Path() else place.as_posix()
     run = Run(path, experiment, task, method, int(seed) if seed.isdecimal() else 0, {})
+    if not seed.isdecimal():
+        problem = (
+            f"{seed!r} is not a seed: a file of metrics is called seed-SEED.csv, as seed-100.csv"
+        )
+        return replace(run, method="", problem=problem)
     if run.settings_file.exists():
         try:
             about = read_about_file(run.settings_file)
@@ -250,42 +259,3 @@ def group(runs: Iterable[Run]) -> Groups:
         tasks = groups.setdefault(run.experiment, {})
         tasks.setdefault(run.task, {}).setdefault(run.method, []).append(run)
     return groups
-
-
-def strides(methods: dict[str, list[Run]]) -> dict[str, int]:
-    """How many of its epochs each method on a task needs for the episodes of a common epoch.
-
-    Recipes differ in the episodes that they have in an epoch; methods can be compared only where
-    each of them was evaluated. All 1 where no run has got that far, or nobody knows how long the
-    epochs of one are.
-    """
-    lengths = {
-        method: {episodes_per_epoch(run) for run in runs} for method, runs in methods.items()
-    }
-    every = set().union(*lengths.values())
-    if 0 in every:
-        return dict.fromkeys(methods, 1)
-    common = math.lcm(*every)
-    found = {method: common // max(own) for method, own in lengths.items()}
-    reached = any(run.epochs >= found[run.method] for runs in methods.values() for run in runs)
-    return found if reached else dict.fromkeys(methods, 1)
-
-
-def late(methods: dict[str, list[Run]]) -> dict[str, list[Run]]:
-    """Runs of each method that are not yet at the end of the first common epoch."""
-    by = strides(methods)
-    return {m: [run for run in runs if run.epochs < by[m]] for m, runs in methods.items()}
-
-
-def episodes_per_epoch(run: Run) -> int:
-    """0 if nobody knows, or they are not equally many."""
-    each = run.episodes / run.columns["epoch"]
-    return int(each[0]) if (each == each[0]).all() and float(each[0]).is_integer() else 0
-
-
-def curves(runs: list[Run]) -> Array:
-    """Success per run and epoch, shape (runs, epochs); NaN where a run has not got that far."""
-    table = np.full((len(runs), max(run.epochs for run in runs)), np.nan)
-    for row, run in zip(table, runs, strict=True):
-        row[: run.epochs] = run.success
-    return table

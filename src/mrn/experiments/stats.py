@@ -5,6 +5,7 @@ it. Across tasks: the interquartile mean with stratified bootstrap intervals, an
 improvement.
 """
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -15,7 +16,9 @@ from mrn.intervals import Interval
 Array = NDArray[np.float64]
 
 REPETITIONS = 2000
-"""Bootstrap samples."""
+"""Random bootstrap samples."""
+ALL = 50_000
+"""Samples up to which all that there are are taken instead: of 6 runs there are 6 ** 6."""
 LEVEL = 1e-9
 """Means of the same shares, added in another order, differ by less than this."""
 
@@ -81,7 +84,7 @@ def bootstrap(
         scores: The runs of each stratum (a task, or a method on a task); runs are drawn anew, with
             replacement, within each.
         statistic: Of samples of shape (samples, runs) per stratum, a value per sample.
-        rng: Source of the draws.
+        rng: Source of the draws, where there are too many to take each of them once.
         repetitions: Samples to draw.
         level: Probability that the interval is to cover the true value.
 
@@ -92,9 +95,26 @@ def bootstrap(
     value = float(statistic([runs[None] for runs in scores])[0])
     if min(len(runs) for runs in scores) < 2:
         return Interval(value, float("nan"), float("nan"))
-    draws = [runs[rng.integers(len(runs), size=(repetitions, len(runs)))] for runs in scores]
-    low, high = np.quantile(statistic(draws), [(1 - level) / 2, (1 + level) / 2])
+    counts = [len(runs) for runs in scores]
+    every = math.prod(count**count for count in counts) <= ALL
+    places = _every_draw(counts) if every else _random_draws(counts, rng, repetitions)
+    found = statistic([runs[place] for runs, place in zip(scores, places, strict=True)])
+    ends = [(1 - level) / 2, (1 + level) / 2]
+    low, high = np.quantile(found, ends, method="inverted_cdf")
     return Interval(value, float(low), float(high))
+
+
+def _every_draw(counts: list[int]) -> list[NDArray[np.intp]]:
+    """Every way to draw anew from all strata, which are equally likely: (samples, runs) each."""
+    sizes = [count for count in counts for _ in range(count)]  # what each place is drawn from
+    every = np.stack(np.unravel_index(np.arange(math.prod(sizes)), sizes), axis=-1)
+    return np.split(every, np.cumsum(counts)[:-1], axis=-1)
+
+
+def _random_draws(
+    counts: list[int], rng: np.random.Generator, repetitions: int
+) -> list[NDArray[np.intp]]:
+    return [rng.integers(count, size=(repetitions, count)) for count in counts]
 
 
 def aggregate_iqm(scores: Sequence[Array], rng: np.random.Generator) -> Interval:

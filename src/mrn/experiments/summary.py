@@ -11,7 +11,8 @@ from statistics import median
 import numpy as np
 
 from mrn.experiments.comparable import differences
-from mrn.experiments.runs import Array, Run, curves, late, strides
+from mrn.experiments.epochs import Methods, curves, late, level, strides
+from mrn.experiments.runs import Array, Run
 from mrn.experiments.stats import (
     LEVEL,
     aggregate_improvement,
@@ -28,13 +29,8 @@ from mrn.plotting import in_order
 THRESHOLDS = (0.5, 0.9)
 OURS = "mrn"
 """The critic that others are compared with."""
-REFERENCE = str(Method("ddpg", OURS))
-"""The method that others are compared with across tasks, where it is there."""
 ENOUGH = 2
 """Seeds of a method from which on something can be said of whether it is better than another."""
-
-Methods = dict[str, list[Run]]
-"""The runs on a task, by method."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,12 @@ class Row:
     """Epochs that all of its seeds have finished."""
     planned: int
     complete: bool
-    """Whether all of its seeds have got as far as they were to."""
+    """Whether all of its seeds have got as far as they were to, those that are left out, too."""
+    stopped: bool
+    """Whether one of its seeds ended because of its success."""
+    ranked: bool
+    """Whether it can be said which method on the task is better: not where epochs of different
+    length never met, nor where a run of any stopped."""
     success: Interval
     """Mean over seeds after the last of the epochs, with its bootstrap interval."""
     counted: Interval | None
@@ -62,10 +63,11 @@ class Row:
     area: Interval
     """Mean over seeds of the mean success over the epochs."""
     episodes_to: tuple[float, ...]
-    """Median over seeds of the training episodes to each threshold; infinite if most did not get
-    there, NaN if nobody knows how many episodes an epoch had."""
+    """Median over seeds of the training episodes until an evaluation first was at each threshold,
+    whichever epochs are compared; infinite if most did not get there, NaN if nobody knows how many
+    episodes an epoch had."""
     epochs_to: tuple[float, ...]
-    """The same in epochs, which are always known."""
+    """The same in its own epochs, which are always known."""
     reached: tuple[int, ...]
     """Seeds that reached each threshold."""
     finals: tuple[float, ...]
@@ -75,7 +77,7 @@ class Row:
     """No other method's mean is higher on this task, and all have enough seeds to say so."""
     improvement: Interval | None = None
     """Probability that a run with the critic `mrn`, all else alike, has a larger area than a run of
-    this; None where there is none, or this is it, or either has too few seeds."""
+    this; None where there is none, or this is it, or either has too few seeds to be ranked."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,7 @@ class Aggregate:
     area: Interval
     """Interquartile mean of the area under the curve."""
     improvement: Interval | None
-    """Probability that the reference method is better in that area, averaged over the tasks; None
-    for itself, and where either has too few seeds."""
+    """That of the rows, averaged over the tasks."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,8 @@ class Summary:
 
     rows: tuple[Row, ...]
     tasks: tuple[str, ...]
-    """Of the aggregates: those that every method has finished."""
+    """Of the aggregates: those that every method has finished, and can be ranked on."""
     aggregates: tuple[Aggregate, ...]
-    reference: str
     warnings: tuple[str, ...] = ()
     """Where methods, or the seeds of one, were not trained alike."""
 
@@ -109,32 +109,20 @@ def summarise(tasks: dict[str, Methods]) -> Summary:
     """Figures for the runs of an experiment, by task and method."""
     rows: list[Row] = []
     for task, methods in tasks.items():
-        by, in_time = _in_time(methods)
-        found = _rows(task, in_time, by, _shared(by, in_time))
+        found = _rows(task, methods, shared_epochs(methods))
         rows += [replace(row, best=row in _best(found)) for row in found]
     names = in_order({row.method for row in rows})
-    reference = REFERENCE if REFERENCE in names else names[0]
-    by_place = {(row.task, row.method): row for row in rows if row.complete}
-    across = tuple(task for task in tasks if all((task, name) in by_place for name in names))
-    aggregates = tuple(
-        _aggregate(
-            [by_place[task, name] for task in across],
-            [by_place[task, reference] for task in across],
-        )
-        for name in (names if across else [])
-    )
-    shown = short_names(names)
-    warnings = [told for place in tasks.items() for told in differences(*place, shown)]
-    return Summary(tuple(rows), across, aggregates, reference, tuple(warnings))
+    whole = {(row.task, row.method): row for row in rows if row.complete and row.ranked}
+    across = tuple(task for task in tasks if all((task, name) in whole for name in names))
+    of = {name: [whole[task, name] for task in across] for name in names}
+    aggregates = [_aggregate(of[name], of.get(_with_ours(name))) for name in names if across]
+    warnings = [told for place in tasks.items() for told in differences(*place, short_names(names))]
+    return Summary(tuple(rows), across, tuple(aggregates), tuple(warnings))
 
 
 def shared_epochs(methods: Methods) -> int:
     """Common epochs after which the methods on a task are compared."""
-    return _shared(*_in_time(methods))
-
-
-def _shared(by: dict[str, int], methods: Methods) -> int:
-    return min(_own_epochs(runs, by[method]) for method, runs in methods.items())
+    return min(_own_epochs(methods))
 
 
 def rows_of_choices(task: str, methods: Methods) -> list[Row]:
@@ -142,58 +130,70 @@ def rows_of_choices(task: str, methods: Methods) -> list[Row]:
 
     After each number of epochs at which a method ends, a row for each that has as many.
     """
-    by, methods = _in_time(methods)
-    own = {method: _own_epochs(runs, by[method]) for method, runs in methods.items()}
     rows: list[Row] = []
-    for epochs in sorted(set(own.values())):
-        there = {method: runs for method, runs in methods.items() if epochs <= own[method]}
-        rows += _rows(task, there, by, epochs)
+    for epochs in sorted(_own_epochs(methods)):
+        rows += _rows(task, methods, epochs)
     return rows
 
 
-def _in_time(methods: Methods) -> tuple[dict[str, int], Methods]:
-    """The methods' strides, and their runs but for those that cannot be compared yet."""
-    by, behind = strides(methods), late(methods)
+def _in_time(methods: Methods) -> Methods:
+    """The runs but for those that cannot be compared yet."""
+    behind = late(methods)
     rest = {m: [run for run in runs if run not in behind[m]] for m, runs in methods.items()}
-    return by, {method: runs for method, runs in rest.items() if runs}
+    return {method: runs for method, runs in rest.items() if runs}
 
 
-def _own_epochs(runs: list[Run], stride: int) -> int:
+def _own_epochs(methods: Methods) -> set[int]:
+    """Common epochs that all runs of a method have, for each method."""
+    by = strides(methods)
+    return {_whole(runs, by[method]) for method, runs in _in_time(methods).items()}
+
+
+def _whole(runs: list[Run], stride: int) -> int:
     return min(run.epochs for run in runs) // stride
 
 
-def _rows(task: str, methods: Methods, by: dict[str, int], epochs: int) -> list[Row]:
-    """The methods after so many epochs, each beside the critic `mrn` with all else alike."""
-    rows = {m: _row(task, m, runs, by[m], epochs) for m, runs in methods.items()}
-    alike = {method: str(Method.parse(method)._replace(critic=OURS)) for method in methods}
+def _rows(task: str, methods: Methods, epochs: int) -> list[Row]:
+    """The methods that have so many epochs, each beside the critic `mrn` with all else alike."""
+    by, rows = strides(methods), {}
+    ranked = level(methods) and not any(run.stopped for runs in methods.values() for run in runs)
+    for method, runs in _in_time(methods).items():
+        if _whole(runs, by[method]) >= epochs:
+            complete = all(run.finished for run in methods[method])
+            row = _row(task, method, runs, by[method], epochs)
+            rows[method] = replace(row, complete=complete, ranked=ranked)
+    ours = {method: rows.get(_with_ours(method)) for method in rows}
     return [
-        replace(row, improvement=_improvement([row], [rows.get(alike[method], row)]))
-        for method, row in rows.items()
+        replace(row, improvement=_improvement([row], [beside] if beside else None))
+        for row, beside in zip(rows.values(), ours.values(), strict=True)
     ]
 
 
+def _with_ours(method: str) -> str:
+    """The method that has the critic `mrn`, and all else alike."""
+    return str(Method.parse(method)._replace(critic=OURS))
+
+
 def _row(task: str, method: str, runs: list[Run], stride: int, epochs: int) -> Row:
-    each = slice(stride - 1, None, stride)
-    table = curves(runs)[:, each][:, :epochs]  # (seeds, epochs)
+    """As far as these runs tell it; nothing is compared yet."""
+    table = curves(runs)[:, stride - 1 :: stride][:, :epochs]  # (seeds, epochs)
     finals = np.array([_last(curve) for curve in table])
     areas = np.array([area_under_curve(curve) for curve in table])
-    ends = np.arange(1.0, epochs + 1)
-    episodes_to, epochs_to = [], []
-    for threshold in THRESHOLDS:
-        costs = zip(table, runs, strict=True)
-        episodes_to.append(
-            [first_reaching(curve, run.episodes[each], threshold) for curve, run in costs]
-        )
-        epochs_to.append([first_reaching(curve, ends, threshold) for curve in table])
+    episodes_to, epochs_to = (
+        [[first_reaching(run.success, cost(run), end) for run in runs] for end in THRESHOLDS]
+        for cost in (lambda run: run.episodes, lambda run: run.columns["epoch"])
+    )
     return Row(
         task,
         method,
         seeds=tuple(run.seed for run in runs),
         epochs=epochs,
         stride=stride,
-        own=_own_epochs(runs, stride),
+        own=_whole(runs, stride),
         planned=max(run.planned for run in runs) // stride,
-        complete=all(run.finished for run in runs),
+        complete=False,
+        stopped=any(run.stopped for run in runs),
+        ranked=False,
         success=aggregate_mean([finals], _rng()),
         counted=_counted(runs[0], float(finals[0])) if len(runs) == 1 else None,
         std=float(mean_and_std(finals)[1]),
@@ -228,30 +228,32 @@ def _last(curve: Array) -> float:
 
 def _best(rows: list[Row]) -> list[Row]:
     """The highest, more than one if they are level; none where a method has too few seeds."""
-    if len(rows) < 2 or min(len(row.seeds) for row in rows) < ENOUGH:
+    if len(rows) < 2 or not rows[0].ranked or min(len(row.seeds) for row in rows) < ENOUGH:
         return []
     top = max(row.success.value for row in rows)
     return [row for row in rows if row.success.value > top - LEVEL]
 
 
-def _aggregate(rows: list[Row], reference: list[Row]) -> Aggregate:
+def _aggregate(rows: list[Row], ours: list[Row] | None) -> Aggregate:
     finals = [np.array(row.finals) for row in rows]
     areas = [np.array(row.areas) for row in rows]
     success, area = aggregate_iqm(finals, _rng()), aggregate_iqm(areas, _rng())
-    return Aggregate(rows[0].method, success, area, _improvement(rows, reference))
+    return Aggregate(rows[0].method, success, area, _improvement(rows, ours))
 
 
-def _improvement(rows: list[Row], reference: list[Row]) -> Interval | None:
-    """Of the reference over a method, on the same tasks."""
-    every = [*rows, *reference]
-    if rows[0].method == reference[0].method or min(len(row.seeds) for row in every) < ENOUGH:
+def _improvement(rows: list[Row], ours: list[Row] | None) -> Interval | None:
+    """Of the critic `mrn` over a method's, on the same tasks."""
+    every = [*rows, *(ours or [])]
+    if not ours or rows == ours or not all(row.ranked for row in every):
         return None
-    areas, ours = ([np.array(row.areas) for row in each] for each in (rows, reference))
-    return aggregate_improvement(ours, areas, _rng())
+    if min(len(row.seeds) for row in every) < ENOUGH:
+        return None
+    better, areas = ([np.array(row.areas) for row in each] for each in (ours, rows))
+    return aggregate_improvement(better, areas, _rng())
 
 
 def short_names(methods: list[str]) -> dict[str, str]:
     """Names to show: the critic alone where all have the same agent, and it has one."""
     parsed = [Method.parse(method) for method in methods]
     short = len({each.agent for each in parsed}) == 1 and parsed[0].critic != NO_CRITIC
-    return {m: m.partition("-")[2] if short else m for m in methods}
+    return {m: (m.partition("-")[2] or m) if short else m for m in methods}

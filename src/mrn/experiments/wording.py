@@ -8,6 +8,10 @@ from mrn import tables
 from mrn.experiments.summary import OURS, THRESHOLDS, Row, Summary, short_names
 from mrn.intervals import Interval
 
+FEW = 3
+"""Seeds up to which all draws are the lowest in more than 2.5 % of the samples: 1 in 4, 1 in 27."""
+OF_FEW = "of 2 or 3 seeds: lowest to highest"
+
 
 def markdown(summary: Summary) -> str:
     """The figures as Markdown tables, with what their intervals are and what to beware of."""
@@ -30,8 +34,7 @@ def markdown(summary: Summary) -> str:
     text += "".join(f"\n{note}\n" for note in notes)
     if len(summary.tasks) < 2:
         return text
-    reference = names[summary.reference]
-    heads = ("method", "success", "mean over epochs", f"P({reference} is better), mean over epochs")
+    heads = ("method", "success", "mean over epochs", f"P(critic {OURS} is better)")
     across = []
     for each in summary.aggregates:
         figures = (show(each.success), show(each.area), _show_known(each.improvement))
@@ -46,7 +49,8 @@ def _about_intervals(summary: Summary) -> str:
     alone = [row for row in summary.rows if len(row.seeds) == 1]
     said = []
     if len(alone) < len(summary.rows):
-        said.append("Mean over seeds [95 % interval of the mean, bootstrap over seeds].")
+        few = f"; {OF_FEW}" if any(1 < len(row.seeds) <= FEW for row in summary.rows) else ""
+        said.append(f"Mean over seeds [95 % interval of the mean, bootstrap over seeds{few}].")
     if any(row.counted for row in alone):
         said.append(
             "Of one seed (95 % Wilson interval of that policy's success rate, from its evaluation "
@@ -67,7 +71,7 @@ def _about_intervals(summary: Summary) -> str:
 
 
 def shared_epochs(summary: Summary) -> list[str]:
-    """For each task on which the methods' epochs differ, in number or length: which ones count."""
+    """For each task on which runs differ in number or length of epochs: which ones count."""
     names = short_names([row.method for row in summary.rows])
     notes = []
     for task in dict.fromkeys(row.task for row in summary.rows):
@@ -75,6 +79,11 @@ def shared_epochs(summary: Summary) -> list[str]:
         longer = [f"{row.stride} of {names[row.method]}" for row in rows if row.stride > 1]
         if longer:
             notes.append(f"{task}: an epoch here is as many episodes as {', '.join(longer)}.")
+        if any(row.stopped for row in rows):
+            notes.append(
+                f"{task}: runs ended where they were as good as they were to be (`stop_at`); what "
+                "they would have done after that is not known, and no method is called the best."
+            )
         if all(row.epochs == row.own for row in rows):
             continue
         each = ", ".join(
@@ -117,8 +126,7 @@ def show_cost(row: Row, threshold: int) -> str:
     reached, seeds = row.reached[threshold], len(row.seeds)
     episodes, epochs = row.episodes_to[threshold], row.epochs_to[threshold]
     if isinf(epochs):
-        # As long as training goes on, or goes on after what is compared, it may still get there.
-        text = "never" if row.epochs >= row.planned else "not yet"
+        text = "never" if row.complete else "not yet"
         return f"{text} (but {reached} of {seeds})" if reached else text
     text = f"{episodes:,.0f}" if isfinite(episodes) else f"epoch {epochs:g}"
     return text if reached == seeds else f"{text} ({reached} of {seeds})"

@@ -197,7 +197,7 @@ function drawCurves() {
   $("curves-note").textContent =
     (column === "success" ? "Success at the last step of an evaluation" : column.replaceAll("_", " ")) +
     ": mean over seeds; the band is the 95 % bootstrap interval of the mean, where there is more than " +
-    "one seed. Dotted where not all seeds have got that far.";
+    "one seed (of 2 or 3: from the lowest to the highest). Dotted where not all seeds have got that far.";
   for (const [task, box] of plots($("curves"), tasks, "data-task")) {
     const traces = [], missing = [], ends = [];
     for (const method of shown(experiment)) {
@@ -215,8 +215,9 @@ function drawCurves() {
     Object.assign(look.xaxis, { spikecolor: css("--faint"), spikethickness: -2, spikedash: "dot" });
     look.xaxis.unifiedhovertitle = { text: `${title} %{x}` };
     if (title === "epoch" && Math.max(0, ...ends) <= 10) look.xaxis.dtick = 1;
-    if (title === "epoch" && Math.min(...ends) < Math.max(...ends))
-      look.shapes = [{ type: "line", x0: Math.min(...ends), x1: Math.min(...ends), yref: "paper",
+    const [compared] = comparedRows(experiment, task);
+    if (title === "epoch" && compared && compared.epochs < Math.max(...ends))
+      look.shapes = [{ type: "line", x0: compared.epochs, x1: compared.epochs, yref: "paper",
         y0: 0, y1: 1, line: { color: css("--faint"), width: 1, dash: "dash" },
         label: { text: "compared here", textangle: 0, textposition: "end", xanchor: "center",
                  yanchor: "bottom", font: { size: 10, color: css("--faint") } } }];

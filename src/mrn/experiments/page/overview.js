@@ -10,11 +10,11 @@ function comparedRows(experiment, task) {
 
 // What a cell says: the figure, and under it how well it is known.
 function cell(row, measure) {
-  const after = row.epochs < row.planned ? [`after epoch ${row.epochs} of ${row.planned}`] : [];
   if (!SHARE_MEASURES.includes(measure)) {
-    const { text, reached } = row[measure];
-    return [text.replace(/ \(.*/, ""), `${reached} of ${row.seeds} ${row.seeds === 1 ? "seed" : "seeds"}`, ...after];
+    const { text, reached } = row[measure], going = row.complete ? [] : ["not finished"];
+    return [text.replace(/ \(.*/, ""), `${reached} of ${row.seeds} ${row.seeds === 1 ? "seed" : "seeds"}`, ...going];
   }
+  const after = row.epochs < row.planned ? [`after epoch ${row.epochs} of ${row.planned}`] : [];
   if (row[measure] === null) return ["", ...after]; // mrn itself, or too few seeds
   const [value, low, high] = row[measure];
   if (low !== null) return [percent(value), range(low, high), ...after];
@@ -25,6 +25,7 @@ function cell(row, measure) {
 // The highest share, or the fewest episodes; all that are level. Of one seed nothing can be said.
 function bestOf(rows, measure) {
   if (measure === "better" || rows.length < 2 || rows.some((row) => row.seeds < 2)) return [];
+  if (SHARE_MEASURES.includes(measure) && !rows[0].ranked) return []; // unequal episodes, or ended early
   const got = rows.filter((row) => SHARE_MEASURES.includes(measure) || row[measure].epochs !== null);
   const known = got.every((row) => SHARE_MEASURES.includes(measure) || row[measure].episodes !== null);
   const worth = (row) => SHARE_MEASURES.includes(measure)
@@ -41,12 +42,13 @@ function tableNote(rows, measure) {
            "interval, which has no width where all are on one side. Of one seed nothing is said. " + shared;
   const note = [];
   if (SHARE_MEASURES.includes(measure)) {
-    if (rows.some((row) => row.seeds > 1)) note.push("Mean over seeds and its 95 % bootstrap interval.");
+    if (rows.some((row) => row.seeds > 1)) note.push("Mean over seeds and its 95 % bootstrap interval (of 2 or 3 seeds: lowest to highest).");
     if (measure === "success" && rows.some((row) => row.counted))
       note.push("* of one seed: the 95 % Wilson interval of that policy's rate, from its evaluation " +
                 "episodes; how much other seeds would differ is not known.");
+    note.push(shared);
   } else note.push("Median over seeds of the training episodes until an evaluation first reached it.");
-  note.push(shared, "The best is marked where each has at least two seeds; those that are level share the mark.");
+  note.push("The best is marked where each has at least two seeds; those that are level share the mark.");
   return note.join(" ");
 }
 
@@ -77,17 +79,16 @@ function drawTable() {
 
 function drawAggregates() {
   const experiment = current(), rows = experiment.aggregates.filter((row) => !hidden.has(row.method));
-  $("aggregates").hidden = experiment.aggregates.length < 2;
+  $("aggregates").hidden = experiment.aggregates.length < 2 || experiment.shared.length < 2;
   if ($("aggregates").hidden) return;
-  const count = experiment.shared.length, reference = data.names[experiment.reference];
   const better = experiment.aggregates.some((row) => row.improvement);
   const titles = { success: "final success (IQM)", area: "mean over the epochs (IQM)" };
-  if (better) titles.improvement = `P(${reference} is better in mean over epochs)`;
+  if (better) titles.improvement = "P(critic mrn is better in mean over epochs)";
   const known = experiment.aggregates.some((row) => row.success[1] !== null);
   $("aggregates-note").textContent =
-    `${count === 1 ? experiment.shared[0] : count + " tasks that every method has finished"}. ` +
+    `${experiment.shared.length} tasks that every method has finished. ` +
     `Interquartile means${known ? " with 95 % stratified bootstrap intervals" : "; of one seed there are no intervals"}` +
-    (better ? `; the probability that a run of ${reference} has a higher mean over the epochs than one of the other.` : ".");
+    (better ? "; the probability that a run with the critic mrn, all else alike, has a higher mean over the epochs." : ".");
   for (const [name, box] of plots($("aggregate-plots"), Object.keys(titles), "data-part")) {
     const there = rows.filter((row) => row[name] !== null);
     const side = (end, sign) => there.map((row) => {
