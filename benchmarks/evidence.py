@@ -1,12 +1,13 @@
 """How far the suites of the evidence are, and what they have cost: `python -m benchmarks.evidence`.
 
-From the runs that are kept in results/ into the page there; and what another processor changes.
+From the runs that are kept in results/ into the page there; with the curves of `push` in figures,
+and what another processor changes.
 """
 
 from pathlib import Path
 
 from mrn.errors import reported
-from mrn.experiments.runs import find_runs
+from mrn.experiments.runs import Run, find_runs, group
 from mrn.experiments.suites import find_suite
 from mrn.naming import Method
 from mrn.tables import Table, show, write_sections
@@ -28,22 +29,43 @@ def table(root: Path) -> Table:
     return ("suite", "runs kept", "core-hours"), rows
 
 
+def curves(root: Path) -> Table:
+    """Success of each run of `push` after each epoch."""
+    runs = [
+        run for runs in group(find_runs(root / "push"))[""]["FetchPush"].values() for run in runs
+    ]
+    return _curves("seed", [(str(run.seed), run) for run in runs])
+
+
 def processors(root: Path) -> Table:
-    """Success after each epoch of the same settings and seed, in per cent, on either processor."""
-    rows = []
+    """Success after each epoch of the same settings and seed on either processor.
+
+    Which one it was is known from the time of training: config.json did not say it yet.
+    """
     others = {(run.method, run.seed): run for run in find_runs(root / "push")}
-    for run in find_runs(root / "fetch-push"):
-        other = others[run.method, run.seed]
-        for name, curve in (("Intel Xeon", run.success), ("AMD EPYC", other.success)):
-            percent = (f"{100 * success:.0f}" for success in curve)
-            rows.append((f"`{Method.parse(run.method).critic}`", name, *percent))
-    return ("critic", "processor", *map(str, range(1, len(rows[0]) - 1))), rows
+    pairs = [(run, others[run.method, run.seed]) for run in find_runs(root / "fetch-push")]
+    names = ("Intel Xeon", "AMD EPYC")
+    return _curves("processor", [each for pair in pairs for each in zip(names, pair, strict=True)])
+
+
+def _curves(what: str, runs: list[tuple[str, Run]]) -> Table:
+    """A line for each run, in per cent, with what sets it apart from others of its critic."""
+    rows = [
+        (f"`{Method.parse(run.method).critic}`", name, *(f"{100 * s:.0f}" for s in run.success))
+        for name, run in runs
+    ]
+    return ("critic", what, *map(str, range(1, len(rows[0]) - 1))), rows
+
+
+def sections(root: Path) -> dict[str, Table]:
+    """All that the page has of it."""
+    return {"evidence": table(root), "push": curves(root), "processors": processors(root)}
 
 
 def main() -> None:
     """Write the tables, and show them."""
     with reported():
-        found = {"evidence": table(RESULTS), "processors": processors(RESULTS)}
+        found = sections(RESULTS)
         write_sections(RESULTS / "README.md", found)
         for each in found.values():
             show(each)
