@@ -28,6 +28,7 @@ def make_generator(
 @contextmanager
 def seeded_weights(seed: int) -> Iterator[None]:
     """Initial weights made in this block depend on the seed alone, and disturb no other stream."""
-    with torch.random.fork_rng():
-        torch.manual_seed(derive_seed(seed, "weights"))
+    # They are made on the CPU; to keep the generators of GPUs too would begin a context on each.
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(derive_seed(seed, "weights"))
         yield

@@ -5,20 +5,24 @@ import os
 import signal
 import time
 import warnings
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 import mrn
 from mrn.errors import Interrupted
 from mrn.files import checksum
 from mrn.signals import Interruption
 from mrn.training import trainer
-from mrn.training.about import read_about
+from mrn.training.about import read_about, read_settings
 from mrn.training.layout import checkpoint_folders
 from tests.reliability.helpers import same_run
 from tests.training.helpers import TINY, metrics, same_weights, tiny_run
+
+WALK = "tests.envs.own_envs:Walk-v0"
 
 
 def contents(folder):
@@ -244,3 +248,47 @@ def test_constructor_arguments_are_what_json_gives_back():
     for value in ({1, 2}, float("nan")):
         with pytest.raises(mrn.UserError, match="env_kwargs must be what JSON can hold"):
             mrn.Config.of("Pond-v0", env_kwargs={"size": value})
+
+
+def test_a_run_keeps_the_threads_it_was_begun_with(tmp_path, monkeypatch):
+    """Two cores now, four later: with as many threads its sums would be rounded otherwise."""
+    monkeypatch.setattr("mrn.device._cores", lambda: 2)
+    used = []
+
+    @contextmanager
+    def noted(count):
+        used.append(count)
+        yield
+
+    monkeypatch.setattr("mrn.training.loop.torch_threads", noted)
+    tiny_run(tmp_path, epochs=1, threads=None)
+    monkeypatch.setattr("mrn.device._cores", lambda: 4)
+    tiny_run(tmp_path, epochs=2, threads=None, resume=True)
+    tiny_run(tmp_path, epochs=3, threads=3, resume=True)  # asked for
+    tiny_run(tmp_path, epochs=4, threads=None, resume=True)
+    assert [count for count in used if count != 1] == [2, 2, 3, 3]
+    assert read_settings(tmp_path).threads == 3
+
+
+def test_a_run_that_was_begun_without_a_gpu_goes_on_without(tmp_path, monkeypatch):
+    tiny_run(tmp_path, epochs=1)
+    assert read_settings(tmp_path).device == "cpu"  # and not "auto"
+    asked = []
+    monkeypatch.setattr(
+        "mrn.training.loop.find_device", lambda name: asked.append(name) or torch.device("cpu")
+    )
+    tiny_run(tmp_path, epochs=2, resume=True)
+    assert asked == ["cpu"]
+
+
+def test_an_environment_that_has_changed_is_refused(tmp_path):
+    tiny_run(tmp_path, WALK, epochs=1)
+    file = tmp_path / "config.json"
+    about = json.loads(file.read_text())
+    about["task"] |= {"horizon": 7, "action_high": [10.0]}
+    file.write_text(json.dumps(about))
+    before = contents(tmp_path)
+    with pytest.raises(mrn.UserError, match="has changed since: action_high was") as refused:
+        tiny_run(tmp_path, WALK, epochs=2, resume=True)
+    assert "horizon was 7, now " in str(refused.value)
+    assert contents(tmp_path) == before

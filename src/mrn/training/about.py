@@ -5,8 +5,11 @@ import platform
 import shlex
 import subprocess
 import warnings
+from collections.abc import Mapping
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from mrn.config import Config
@@ -39,6 +42,8 @@ class About(NamedTuple):
     machine: dict[str, str]
     processes: int = 1
     """How many trained it together."""
+    task: Mapping[str, Any] = MappingProxyType({})
+    """The shape of the task, as the environment was when it was begun."""
 
 
 def read_about(path: Path) -> About:
@@ -69,6 +74,7 @@ def read_about_file(file: Path) -> About:
         [_texts(each) for each in earlier] if isinstance(earlier, list) else [],
         _texts(about.get("machine")),
         count if type(count := about.get("processes")) is int and count > 0 else 1,
+        task if isinstance(task := about.get("task"), dict) else {},
     )
 
 
@@ -76,6 +82,18 @@ def _texts(table: Any) -> dict[str, str]:
     """A table of texts, of unknown origin."""
     table = table if isinstance(table, dict) else {}
     return {str(name): str(value) for name, value in table.items() if value is not None}
+
+
+def as_begun(config: Config, path: Path) -> Config:
+    """What settings leave to the machine, as it was when the run in a folder was begun.
+
+    Another number of threads, or a GPU that there was not, rounds sums in another order.
+    """
+    if not (path / CONFIG).exists():
+        return config
+    begun = read_settings(path)
+    device = begun.device if config.device == "auto" else config.device
+    return replace(config, device=device, threads=config.threads or begun.threads)
 
 
 def check_processes(path: Path, processes: int) -> None:

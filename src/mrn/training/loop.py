@@ -14,7 +14,7 @@ from mrn.naming import NO_CRITIC
 from mrn.seeding import derive_seed
 from mrn.signals import Interruption
 from mrn.team import Team, joined, launcher
-from mrn.training.about import check_processes
+from mrn.training.about import as_begun, check_processes
 from mrn.training.agent import Agent
 from mrn.training.checkpoint import Checkpoints
 from mrn.training.evaluate import evaluate
@@ -64,13 +64,16 @@ def _run(
 ) -> Agent:
     if config.critic != NO_CRITIC:
         find_critic(config.critic)
+    config = as_begun(config, folder) if resume else config
     device = find_device(config.device)
     task = find_task(config.task, config.reward_shift, config.env_kwargs)
     shape, plan = task.shape, config.schedule
     epochs, threads = config.epochs or task.epochs, config.threads or default_threads()
-    config = replace(config, epochs=epochs)
+    # What was left open is kept with the run: on another machine it would be something else.
+    where = device.type if config.device == "auto" else config.device
+    config = replace(config, epochs=epochs, threads=threads, device=where)
 
-    if resume and folder.is_dir() and is_finished_run(folder, config):
+    if resume and folder.is_dir() and is_finished_run(folder, config, shape):
         say(f"{folder} is finished: there is nothing left to train", progress)
         return Agent.load(weights_file(folder), device)
     if resume:

@@ -54,9 +54,17 @@ def fingerprint(about: str, tensors: Mapping[str, Tensor]) -> str:
 
 
 def shrink(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Weights in half precision, without the targets, which are near their networks anyway."""
+    """Networks in half precision, without the targets, which are near their networks anyway.
+
+    The normaliser stays as it is: rounded, it would shift what a network sees by up to 0.02
+    standard deviations, and it is small.
+    """
     kept = {name: value for name, value in tensors.items() if _network_of(name) not in tensors}
-    return {n: v.half() if v.dtype == torch.float32 else v for n, v in kept.items()}
+    halved = {name for name in kept if name.startswith("learner.")}
+    return {
+        name: value.half() if name in halved and value.dtype == torch.float32 else value
+        for name, value in kept.items()
+    }
 
 
 def grow(tensors: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> dict[str, Tensor]:

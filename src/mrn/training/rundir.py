@@ -2,15 +2,16 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from mrn.config import Config, flatten
 from mrn.envs import TaskShape
 from mrn.errors import UserError
 from mrn.files import aside, write_atomically
 from mrn.team import launcher
-from mrn.training.about import circumstances, read_about, read_settings
+from mrn.training.about import circumstances, read_about
 from mrn.training.events import Events
 from mrn.training.layout import CONFIG, EVENTS, LOCK, METRICS, checkpoint_folders
 from mrn.training.lock import RunLock
@@ -67,7 +68,7 @@ class RunDir:
             raise UserError(f"cannot make the run folder {path}: {error}") from None
         try:
             if resume:
-                is_finished_run(path, config)  # refuses other settings
+                is_finished_run(path, config, shape)  # refuses other settings
             about = {"config": config.to_dict(), "task": vars(shape), "processes": processes}
             about |= circumstances(path)
             self.about = json.dumps(about, indent=2).encode()
@@ -139,13 +140,33 @@ def check_settings(
         UserError: Lists the fields that differ.
     """
     saved, given = flatten(before.to_dict()), flatten(now.to_dict())
-    differing = [
-        f"{name} was {saved.get(name)!r}, now {given.get(name)!r}"
-        for name in saved | given  # agents have settings of their own
-        if saved.get(name) != given.get(name) and name not in CHANGEABLE
-    ]
+    names = [name for name in saved | given if name not in CHANGEABLE]  # agents have their own
+    differing = _differing(names, saved, given)
     if differing:
-        raise UserError(f"{where} belongs to other settings: {'; '.join(differing)}. {remedy}")
+        raise UserError(f"{where} belongs to other settings: {differing}. {remedy}")
+
+
+def check_task(before: Mapping[str, Any], now: TaskShape, where: str) -> None:
+    """Refuse to go on in an environment that has changed: the replay would mean other things.
+
+    Raises:
+        UserError: Lists what differs.
+    """
+    shape = json.loads(json.dumps(vars(now)))  # as it was written
+    differing = _differing([name for name in before if name in shape], before, shape)
+    if differing:
+        raise UserError(
+            f"{where} was begun in an environment that has changed since: {differing}. Resume it "
+            "with the environment as it was, or choose another --run-dir"
+        )
+
+
+def _differing(names: Iterable[str], before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    return "; ".join(
+        f"{name} was {before.get(name)!r}, now {now.get(name)!r}"
+        for name in names
+        if before.get(name) != now.get(name)
+    )
 
 
 def _holds_something(path: Path) -> bool:
@@ -154,17 +175,19 @@ def _holds_something(path: Path) -> bool:
     return any(file.name not in empty for file in path.iterdir())
 
 
-def is_finished_run(path: Path, config: Config) -> bool:
+def is_finished_run(path: Path, config: Config, shape: TaskShape) -> bool:
     """Whether the run in a folder has nothing left to do.
 
     Raises:
-        UserError: The folder is of another run, has more epochs than it is to have, or cannot go
-            on because its checkpoints were removed.
+        UserError: The folder is of another run or environment, has more epochs than it is to have,
+            or cannot go on because its checkpoints were removed.
     """
     if not _holds_something(path):
         return False
-    before = read_settings(path)
+    about = read_about(path)
+    before = about.config
     check_settings(before, config, str(path))
+    check_task(about.task, shape, str(path))
     gone = "and it has no checkpoint to go on from. Remove the folder to start again"
     saved = bool(checkpoint_folders(path))
     try:
