@@ -4,8 +4,10 @@ import json
 from pathlib import Path
 
 from benchmarks import agents, collection, cycle, end_to_end, growth, saving, update
-from benchmarks.report import show, with_tables
+from benchmarks.report import measured, tables
 from mrn.device import cpu_name, default_threads, settle_memory, torch_threads
+from mrn.files import write_atomically
+from mrn.tables import require_sections, show, write_sections
 from mrn.training.about import versions
 
 ROOT = Path(__file__).parents[1]
@@ -16,6 +18,7 @@ PAGE = ROOT / "docs" / "performance.md"
 def main() -> None:
     """Measure, print, write."""
     settle_memory()
+    require_sections(PAGE, ["measured"])
     threads = default_threads()
     with torch_threads(threads):
         whole = end_to_end.measure(threads)
@@ -30,9 +33,10 @@ def main() -> None:
             "saving": saving.measure(whole["mrn_seconds"]),
         }
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(results, indent=2) + "\n")
-    PAGE.write_text(with_tables(PAGE.read_text(), results))
-    show(results)
+    write_atomically(RESULTS, (json.dumps(results, indent=2) + "\n").encode())
+    write_sections(PAGE, {"measured": measured(results)})
+    for table in tables(results):
+        show(table)
 
 
 if __name__ == "__main__":

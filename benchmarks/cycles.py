@@ -31,7 +31,7 @@ from mrn.device import cpu_name, settle_memory, torch_threads
 from mrn.envs import GoalVectorEnv, make_envs
 from mrn.errors import UserError, reported
 from mrn.files import write_atomically
-from mrn.tables import Table, markdown, require_sections, show, with_section
+from mrn.tables import Table, markdown, require_sections, show, write_sections
 from mrn.training.trainer import Trainer
 
 TIMES = Path(__file__).parent / "results" / "cycles.json"
@@ -59,7 +59,7 @@ def main() -> None:
         times = {"cpu": cpu_name(), "seconds": measure()}
         write_atomically(TIMES, (json.dumps(times, indent=2) + "\n").encode())
         show(table(times["seconds"]))
-        write_atomically(PAGE, with_section(PAGE.read_text(), "cycles", section(times)).encode())
+        write_sections(PAGE, {"cycles": section(times)})
 
 
 def reached() -> dict[str, Solved]:

@@ -1,13 +1,10 @@
-"""The measured figures as tables: in the terminal, and as Markdown for docs/performance.md."""
+"""The measured figures as tables, and as Markdown for docs/performance.md."""
 
 from collections.abc import Iterator
 from functools import reduce
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table as RichTable
-
-from mrn.tables import Table, markdown, with_section
+from mrn.tables import Table, markdown
 
 # (what, where in the results, at least or at most, the figure asked for)
 TARGETS = (
@@ -140,21 +137,9 @@ def _pairs(values: dict[str, float]) -> list[tuple[str, ...]]:
     return [(f"{int(key):,}", f"{value:,.1f}") for key, value in values.items()]
 
 
-def show(results: dict[str, Any]) -> None:
-    """Print every table."""
-    console = Console()
-    for heads, rows in tables(results):
-        table = RichTable(*heads)
-        for row in rows:
-            table.add_row(*row)
-        console.print(table)
-
-
-def with_tables(page: str, results: dict[str, Any]) -> str:
-    """A Markdown page whose part between the marks is replaced by every table."""
-    written = [machine(results["machine"])]
-    written += map(markdown, tables(results))
-    return with_section(page, "measured", "\n\n".join(written))
+def measured(results: dict[str, Any]) -> str:
+    """Every table as Markdown, and on which machine."""
+    return "\n\n".join([machine(results["machine"]), *map(markdown, tables(results))])
 
 
 def machine(about: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ from mrn.envs import GoalVectorEnv, Observation, TaskShape, find_task, make_envs
 from mrn.envs.on_gymnasium import GymnasiumEnv
 from mrn.envs.wrappers import Resting
 from mrn.replay import Episodes
-from mrn.tables import Table, markdown, require_sections, show, with_section
+from mrn.tables import Table, markdown, require_sections, show, write_sections
 from mrn.training.rollout import Policy, play
 
 PAGE = Path(__file__).parents[1] / "docs" / "your-own-environment.md"
@@ -109,7 +109,7 @@ def main() -> None:
     found = table()
     show(found)
     text = f"{cpu_name()}, one thread, {NUM_ENVS * ROUNDS} episodes:\n\n{markdown(found)}"
-    PAGE.write_text(with_section(PAGE.read_text(), "resting", text))
+    write_sections(PAGE, {"resting": text})
 
 
 if __name__ == "__main__":

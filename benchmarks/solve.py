@@ -21,7 +21,7 @@ from mrn.config import flatten
 from mrn.device import cpu_name, default_threads, settle_memory
 from mrn.files import write_atomically
 from mrn.recipes import RECIPES
-from mrn.tables import markdown, require_sections, show, with_section
+from mrn.tables import markdown, require_sections, show, write_sections
 from mrn.training.about import versions
 from mrn.training.metrics import Row
 
@@ -55,7 +55,7 @@ def main() -> None:
             results[name] = measure() | {"settings": settings_of(name)}
             write_atomically(RESULTS, (json.dumps(results, indent=2) + "\n").encode())
     text = machine(about) + "\n\n" + markdown(solve_table(results))
-    write_atomically(PAGE, with_section(PAGE.read_text(), "solve", text).encode())
+    write_sections(PAGE, {"solve": text})
     show(solve_table(results))
 
 

@@ -21,9 +21,8 @@ from mrn.agents import LearnerSettings
 from mrn.checked import Limits
 from mrn.cli import commands
 from mrn.config import Schedule
-from mrn.files import write_atomically
 from mrn.replay import Memory
-from mrn.tables import Table, markdown, with_section
+from mrn.tables import Table, markdown, write_sections
 
 PAGE = Path(__file__).with_name("api.md")
 
@@ -193,7 +192,4 @@ def _accepts(hint: Any) -> str:
 
 
 if __name__ == "__main__":
-    page = PAGE.read_text()
-    for section, text in sections().items():
-        page = with_section(page, section, text)
-    write_atomically(PAGE, page.encode())
+    write_sections(PAGE, sections())

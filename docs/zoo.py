@@ -19,7 +19,7 @@ from mrn import zoo
 from mrn.errors import reported
 from mrn.files import write_atomically
 from mrn.integrations.video import record
-from mrn.tables import markdown, with_section
+from mrn.tables import markdown, write_sections
 from mrn.training.about import read_about
 from mrn.training.layout import CONFIG, METRICS, weights_file
 from mrn.training.metrics import read_metrics
@@ -44,7 +44,7 @@ def main(
     if run is not None:
         add(run, weights, commit)
     text = "\n\n".join([markdown(zoo.table()), *map(_describe, zoo.entries())])
-    write_atomically(PAGE, with_section(PAGE.read_text(), "cards", text).encode())
+    write_sections(PAGE, {"cards": text})
 
 
 def add(run: Path, weights: str, commit: str) -> None:

@@ -59,9 +59,9 @@ def require_sections(path: Path, names: Iterable[str]) -> None:
         with_section(page, name, "")
 
 
-def write_sections(path: Path, tables: Mapping[str, Table]) -> None:
-    """Replace the marked sections of a Markdown page by tables, all or none."""
+def write_sections(path: Path, sections: Mapping[str, Table | str]) -> None:
+    """Replace the marked sections of a Markdown page by tables, or by texts, all or none."""
     page = read_bounded(path).decode()
-    for name, table in tables.items():
-        page = with_section(page, name, markdown(table))
+    for name, content in sections.items():
+        page = with_section(page, name, content if isinstance(content, str) else markdown(content))
     write_atomically(path, page.encode())
