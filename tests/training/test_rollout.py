@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from mrn.envs import TASKS, make_envs
+from mrn.envs import TASKS, find_task, make_envs
+from mrn.errors import RunError
 from mrn.replay import Episodes
 from mrn.training.rollout import play
 from tests.training.helpers import straight
@@ -48,3 +49,26 @@ def test_success_belongs_to_the_state_after_the_action():
     clear = np.abs(distance - 0.05) > 1e-5  # float32 cannot tell nearer than that
     assert np.array_equal(episodes.success[clear], (distance < 0.05)[clear])
     assert 0.5 < episodes.success.mean() < 1  # on the way at first, then there
+
+
+@pytest.mark.parametrize(("value", "fits"), [(3e38, True), (-4e38, False), (1e300, False)])
+def test_what_is_finite_in_float64_alone_is_not_stored(value, fits, monkeypatch):
+    """A checkpoint with the infinite number that float32 makes of it would be refused later."""
+    task = find_task("tests.envs.own_envs:Walk-v0")
+    into = Episodes.allocate(task.shape, 2)
+    with make_envs(task.shape, 2) as envs:
+        shown = envs.step
+
+        def step(action):
+            found = shown(action)
+            found.observation.state[1, 0] = value
+            return found
+
+        monkeypatch.setattr(envs, "step", step)
+        if fits:
+            played = play(envs, lambda _: np.zeros((2, 2)), into, seed=0)
+            assert (played.state[1, 1:, 0] == np.float32(value)).all()
+        else:
+            message = r"not a finite number in the environment's state \(environment 1, step 1\)"
+            with pytest.raises(RunError, match=message):
+                play(envs, lambda _: np.zeros((2, 2)), into, seed=0)

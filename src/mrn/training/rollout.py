@@ -74,8 +74,10 @@ def play_many(
 
 def _store(into: Episodes, t: int, observation: Observation, first: int) -> None:
     for name, value in observation._asdict().items():
-        _check(f"environment's {name}", value, t, first)
-        getattr(into, name)[:, t] = value
+        stored = getattr(into, name)[:, t]
+        with np.errstate(over="ignore"):  # what does not fit float32 is refused below
+            stored[:] = value
+        _check(f"environment's {name}", stored, t, first)
 
 
 def _check(what: str, value: np.ndarray, t: int, first: int, remedy: str = "") -> None:
