@@ -86,6 +86,15 @@ class TellsSuccess(Walk):
         return observation, reward, *rest, {"is_success": reward == 0}
 
 
+class TellsAtEnd(Walk):
+    """Ends when it has walked far enough up; only then it tells whether it is at the goal."""
+
+    def step(self, action):
+        observation, reward, *_ = super().step(action)
+        far = bool(self.position[1] > 1.5)
+        return observation, reward, far, False, {"is_success": reward == 0} if far else {}
+
+
 class PaysOne(Walk):
     def compute_reward(self, achieved_goal, desired_goal, info):
         return super().compute_reward(achieved_goal, desired_goal, info) + 1

@@ -6,6 +6,7 @@ import torch
 
 from mrn.envs import TASKS, find_task, make_envs
 from mrn.envs.custom import task_of
+from mrn.envs.vector import told_success
 from mrn.errors import UserError
 from mrn.replay import Episodes
 from mrn.training.rollout import play
@@ -76,6 +77,42 @@ def test_early_termination_is_recorded_and_nothing_after_it():
             assert end == 8
         # One episode, one goal: nothing of the next one is within the length.
         assert (episodes.goal[i, : end + 1] == episodes.goal[i, 0]).all()
+
+
+def up(observation):
+    return np.tile([0.0, -0.85], (len(observation.goal), 1))
+
+
+@pytest.mark.parametrize("workers", [False, True])
+def test_the_success_of_an_environment_does_not_depend_on_its_neighbours(workers):
+    """One that has told its success and rests must not speak for those that have not."""
+    shape, count = find_task(f"{HERE}TellsAtEnd-v0").shape, 12
+    with make_envs(shape, count, workers=workers) as envs:
+        together = play(envs, up, Episodes.allocate(shape, count), seed=4)
+    ends = together.length
+    within = np.arange(shape.horizon) < ends[:, None]  # (N, T)
+    distance = np.linalg.norm(together.achieved[:, 1:] - together.goal[:, 1:], axis=-1)
+    assert np.array_equal(together.success & within, (distance <= 0.5) & within)
+    # Some end before others, and there are some on the way that pass by their goals meanwhile.
+    late = np.arange(shape.horizon) >= ends.min()
+    assert (together.success & within & late)[ends > ends.min()].any()
+    for i in range(count):
+        with make_envs(shape, 1, first=i) as envs:
+            alone = play(envs, up, Episodes.allocate(shape, 1), seed=4)
+        assert alone.length[0] == ends[i]
+        assert np.array_equal(alone.success[0, : ends[i]], together.success[i, : ends[i]])
+
+
+def test_each_environments_own_word_counts_before_the_reward():
+    otherwise = np.array([True, True, True, False])
+    assert told_success({}, otherwise).tolist() == [True, True, True, False]
+    told = {
+        "is_success": np.array([0.0, 0.0, 0.0, 1.0]),
+        "_is_success": np.array([True, False, False, True]),
+        "success": np.array([True, False, None, None]),
+        "_success": np.array([True, True, False, False]),
+    }
+    assert told_success(told, otherwise).tolist() == [False, False, True, True]
 
 
 @pytest.mark.parametrize(

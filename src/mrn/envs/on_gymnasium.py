@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mrn.envs.tasks import TaskShape
-from mrn.envs.vector import GoalVectorEnv, Observation, Step, as_observation, success_of
+from mrn.envs.vector import GoalVectorEnv, Observation, Step, as_observation, told_success
 from mrn.errors import RunError, UserError
 from mrn.own import describe
 from mrn.seeding import derive_seed
@@ -83,10 +83,9 @@ class GymnasiumEnv(GoalVectorEnv):
             env = int(np.argwhere(~np.isfinite(reward))[0, 0])
             which = f"environment {self.first + env}"
             raise RunError(f"not a finite number in the reward ({which}): {reward[env]}")
-        success = success_of(info)
-        if success is None:  # then the reward tells
-            success = reward + self.task.reward_shift >= 0
-        return Step(as_observation(observation), terminated, truncated, np.asarray(success, bool))
+        at_goal = reward + self.task.reward_shift >= 0  # tells where info does not
+        success = told_success(info, at_goal)
+        return Step(as_observation(observation), terminated, truncated, success)
 
     @contextmanager
     def _reporting(self, what: str) -> Iterator[None]:

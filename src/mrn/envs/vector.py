@@ -85,12 +85,25 @@ class GoalVectorEnv(ABC):
         self.close()
 
 
-def success_of(info: Mapping[str, Any]) -> Any:
-    """Whether a step was at the goal, as Gymnasium environments tell it; None where they do not.
+SUCCESS = ("is_success", "success")
+"""What info calls success, the first that is there counts: Gymnasium-Robotics, and its mazes."""
 
-    Gymnasium-Robotics calls it is_success, its mazes success.
+
+def success_of(info: Mapping[str, Any]) -> Any:
+    """Whether a step was at the goal, as Gymnasium environments tell it; None where they do not."""
+    return next((info[key] for key in SUCCESS if key in info), None)
+
+
+def told_success(info: Mapping[str, Any], otherwise: np.ndarray) -> np.ndarray:
+    """The same of N environments, shape (N,): each one's own word, and else what is given.
+
+    A vector of Gymnasium has a key as soon as one environment tells it; a mask says which do.
     """
-    return info.get("is_success", info.get("success"))
+    success = otherwise
+    for key in reversed(SUCCESS):
+        if key in info:
+            success = np.where(info[f"_{key}"], np.asarray(info[key], bool), success)
+    return success
 
 
 def as_observation(arrays: Mapping[str, np.ndarray]) -> Observation:
