@@ -1,5 +1,7 @@
 """The ring of episodes: what is stored, what is dropped, what it costs."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from mrn.envs import TASKS
 from mrn.errors import UserError
 from mrn.replay import ReplayBuffer
+from mrn.replay.memory import LARGEST
 from tests.replay.helpers import CPU, HORIZON, SHAPE, counting_episodes, episode_id, filled, step_of
 
 
@@ -63,6 +66,24 @@ def test_every_transition_is_drawn_equally_often():
     from scipy.stats import chi2
 
     assert chi_square < chi2.ppf(0.999, len(buffer) - 1)
+
+
+@pytest.mark.parametrize("horizon", [1, HORIZON])
+def test_places_of_the_largest_replay_fit_their_type(horizon):
+    """Its last transition is drawn as the last one, wherever the ring begins; without the memory.
+
+    Places are int32: beyond that they would be those of other transitions.
+    """
+    buffer = ReplayBuffer(replace(SHAPE, horizon=horizon), horizon, CPU)
+    buffer.rows = LARGEST // horizon * (horizon + 1)
+    buffer.row_of = lambda place: place % buffer.rows
+    for first in (0, buffer.rows - 1):
+        buffer.first, buffer.last = first, first + LARGEST
+        nearly_one = torch.tensor([0.0, 1 - 2**-53], dtype=torch.float64)
+        expected = [first, (first + LARGEST - 1) % buffer.rows]
+        assert buffer.draw(nearly_one).tolist() == expected
+    assert buffer.rows - 1 <= torch.iinfo(buffer.transitions.dtype).max
+    assert buffer.rows - 1 + horizon <= torch.iinfo(buffer.until_end.dtype).max  # of hindsight
 
 
 def test_termination_is_marked_on_the_last_transition_only():
