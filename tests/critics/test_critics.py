@@ -1,5 +1,6 @@
 """Critics as wholes: their size, their two sides, what they guarantee."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -139,3 +140,28 @@ def test_safe_norm():
 def test_unknown_critic_names_the_nearest():
     with pytest.raises(UserError, match=r"unknown critic 'mnr'\. Did you mean 'mrn'\?.*iqe"):
         make_critic("mnr", STATE, ACTION, GOAL)
+
+
+@pytest.mark.parametrize("name", ["mrn", "monolithic", "uvfa"])
+@pytest.mark.parametrize("argument", ["state_dim", "action_dim", "goal_dim", "width"])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (0, "must be at least 1, got 0"),
+        (-1, "must be at least 1, got -1"),
+        (25.0, r"must be of type int, got 25\.0"),
+        (True, "must be of type int, got True"),
+        ("25", "must be of type int, got '25'"),
+        (None, "must be of type int, got None"),
+    ],
+)
+def test_a_size_that_is_none_is_named(name, argument, value, message):
+    sizes = {"state_dim": STATE, "action_dim": ACTION, "goal_dim": GOAL, "width": 64}
+    with pytest.raises(UserError, match=f"^{argument} {message}$"):
+        make_critic(name, **(sizes | {argument: value}))
+
+
+def test_sizes_may_be_of_numpy():
+    sizes = np.array([STATE, ACTION, GOAL])
+    critic = make_critic("mrn", *sizes)
+    assert count_parameters(critic) == count_parameters(make_critic("mrn", STATE, ACTION, GOAL))

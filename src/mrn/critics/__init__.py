@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
+from mrn.checked import Count, check
 from mrn.critics.base import Critic, Dims, count_parameters
 from mrn.critics.bilinear import Bilinear
 from mrn.critics.heads import ENCODER, HEADS, Head, HeadDesign
@@ -95,9 +97,15 @@ def make_critic(
         goal_dim: Length of the goal vector.
         width: Width of the monolithic critic to match. Below about 100 a head's fixed outputs
             (pqe: 64) can be more than the whole; it is then as small as it gets.
+
+    Raises:
+        UserError: There is no such critic, or a size is no whole number of at least 1.
     """
     architecture = find_critic(name)
-    dims = Dims(state_dim, action_dim, goal_dim)
+    dims = Dims(
+        _size("state_dim", state_dim), _size("action_dim", action_dim), _size("goal_dim", goal_dim)
+    )
+    width = _size("width", width)
     encoder = _scale(ENCODER, width)
 
     def count(size: int) -> int:
@@ -110,6 +118,17 @@ def make_critic(
     if abs(count(size) / target - 1) > TOLERANCE:
         size = nearest_size(count, target)
     return architecture.build(dims, encoder, size)
+
+
+def _size(name: str, value: int) -> int:
+    """A size that can be one; a whole number of NumPy's, as `np.prod` of a shape, becomes Python's.
+
+    Raises:
+        UserError: Names the argument.
+    """
+    size = int(value) if isinstance(value, np.integer) else value
+    check(name, size, Count)
+    return size
 
 
 def _scale(size: int, width: int) -> int:
