@@ -149,6 +149,20 @@ class Sized(Walk):
         self.action_space = spaces.Box(-size, size, (2,), np.float32)
 
 
+class Grows(Walk):
+    """Its state has more values than it had, as a later version of it may have."""
+
+    more = 0
+
+    def __init__(self):
+        state = spaces.Box(-10, 10, (2 + self.more,), np.float64)
+        self.observation_space = spaces.Dict({**Walk.observation_space, "observation": state})
+
+    def _observe(self):
+        seen = super()._observe()
+        return seen | {"observation": np.append(seen["observation"], np.zeros(self.more))}
+
+
 class Unbounded(Walk):
     action_space = spaces.Box(-np.inf, np.inf, (2,))
 

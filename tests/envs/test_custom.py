@@ -165,6 +165,17 @@ def test_a_module_that_does_not_parse(tmp_path, monkeypatch):
         find_task("needy:Thing-v0")
 
 
+def test_a_limit_of_steps_that_is_none():
+    steps = {"max_episode_steps": 2**63 - 1}
+    with pytest.raises(UserError, match=r"limit of steps is 9,2.*,807, above 10,000,000; give a"):
+        find_task(f"{HERE}Endless-v0", env_kwargs=steps)
+
+
+@pytest.mark.filterwarnings("ignore:.*maximum and minimum values are equal")  # Gymnasium's
+def test_an_action_that_cannot_be_moved_is_one():
+    assert find_task(f"{HERE}Sized-v0", env_kwargs={"size": 0.0}).shape.action_high == (0, 0)
+
+
 def test_arguments_of_the_constructor():
     task = find_task(f"{HERE}Sized-v0", env_kwargs={"size": 3.0})
     assert task.shape.action_high == (3.0, 3.0)

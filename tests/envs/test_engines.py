@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -113,6 +114,43 @@ def test_unknown_engines_and_tasks_are_refused():
     shape = TASKS["FetchReach"].shape
     with pytest.raises(UserError, match=r"unknown engine 'envpol'. Did you mean 'envpool'"):
         make_envs(shape, 1, "envpol")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"state_dim": 9}, "it was: observation was of 9 values, now of 10. A policy"),
+        ({"goal_dim": 1}, "it was: goal was of 1 values, now of 3. A policy"),
+        (
+            {"state_dim": 11, "action_low": (-1.0,) * 5, "action_high": (1.0,) * 5},
+            "observation was of 11 values, now of 10; action was of 5 values, now of 4",
+        ),
+    ],
+)
+@pytest.mark.parametrize("engine", ["envpool", "gymnasium"])
+def test_other_sizes_than_the_tasks_are_refused(engine, changes, message):
+    shape = replace(TASKS["FetchReach"].shape, **changes)
+    with pytest.raises(UserError, match=message), make_envs(shape, 2, engine) as envs:
+        envs.reset(0)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Discrete", r"action was of 2 values, now of shape \(\)"),
+        ("Matrix", r"action was of 2 values, now of shape \(2, 2\)"),
+        ("Image", "'observation' must be a vector"),
+    ],
+)
+@pytest.mark.parametrize("workers", [False, True])
+def test_other_spaces_are_refused_and_nothing_is_left(name, message, workers, monkeypatch):
+    closed, before = [], multiprocessing.active_children()
+    monkeypatch.setattr(own_envs.Walk, "close", lambda _: closed.append("one"))
+    shape = replace(find_task("tests.envs.own_envs:Walk-v0").shape, env_id=f"{name}-v0")
+    with pytest.raises(UserError, match=message):
+        make_envs(shape, 2, workers=workers)
+    assert multiprocessing.active_children() == before
+    assert len(closed) == 2 or workers
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -22,6 +22,7 @@ from mrn.replay import ReplayBuffer
 from mrn.training import parts
 from mrn.training.about import read_settings
 from mrn.training.checkpoint import Checkpoints
+from mrn.training.policy_file import read_policy, write_policy
 from mrn.training.trainer import Trainer
 from tests.training.helpers import tiny_run
 
@@ -285,15 +286,47 @@ def test_a_huge_header_is_refused(tmp_path, length):
         mrn.load(file)
 
 
+def forge_weights(run: Path, forged: Path, change) -> None:
+    """Change what a policy's file says of it, as someone would who can compute checksums."""
+    about, tensors = read_policy(run / "latest.safetensors")
+    change(about)
+    write_policy(forged, about, tensors)
+
+
+FORGED_TASKS = {
+    "bounds of different lengths": ({"action_high": [1.0]}, "the same number of values"),
+    "no bounds": ({"action_low": [], "action_high": []}, "at least one, got 0 and 0"),
+    "bounds the wrong way round": ({"action_low": [2.0] * 4}, "got 2 and 1"),
+    "a bound that is text": ({"action_low": ["a"] * 4}, "action_low must be of type float"),
+    "an endless episode": ({"horizon": 10**12}, "horizon must be at most 1e.07"),
+    "no steps": ({"horizon": 0}, "horizon must be at least 1"),
+    "a state of no values": ({"state_dim": 0}, "state_dim must be at least 1"),
+    "a state too large for tensors": ({"state_dim": 2**62}, "state_dim must be at most 1e.07"),
+    "a goal too large for numbers": ({"goal_dim": 10**30}, "goal_dim must be at most 1e.07"),
+    "other sizes than the weights": ({"state_dim": 10**7}, "does not fit this agent"),
+}
+
+
+@pytest.mark.parametrize("what", FORGED_TASKS)
+def test_weights_of_a_forged_task_are_refused(run, tmp_path, what):
+    changes, message = FORGED_TASKS[what]
+    forged = tmp_path / "forged.safetensors"
+    forge_weights(run, forged, lambda about: about["task"].update(changes))
+    with pytest.raises(mrn.UserError, match=f"forged.safetensors.*{message}"):
+        mrn.load(forged)
+
+
+def test_a_policy_of_another_size_does_not_act_in_it(run, tmp_path):
+    """A file whose weights fit what it says of its task, which the environment does not."""
+    forged = tmp_path / "forged.safetensors"
+    forge_weights(run, forged, lambda about: about["task"].update(env_id="HandReach-v3"))
+    for engine in ("envpool", "gymnasium"):
+        with pytest.raises(mrn.UserError, match="observation was of 10 values, now of 63; goal"):
+            mrn.load(forged).evaluate(1, engine=engine)
+
+
 def test_forged_sizes_cost_no_memory(run, tmp_path):
     """A file that claims larger networks than it holds is refused before they are made."""
-    import safetensors.torch
-
-    from mrn.training.policy_file import fingerprint
-
-    with safetensors.safe_open(run / "latest.safetensors", "pt") as file:
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        about = json.loads(file.metadata()["mrn"])
     Path("/proc/self/clear_refs").write_text("5")  # count the most memory anew
     before = most_memory()
     for width, message in (
@@ -301,11 +334,9 @@ def test_forged_sizes_cost_no_memory(run, tmp_path):
         (10**5, "at most"),
         (10**15, "at most"),
     ):
-        about["config"]["learning"]["width"] = width
-        text = json.dumps(about)
         forged = tmp_path / "forged.safetensors"
-        metadata = {"mrn": text, "sha256": fingerprint(text, tensors)}
-        safetensors.torch.save_file(tensors, forged, metadata)
+        widths = {"width": width}
+        forge_weights(run, forged, lambda a, w=widths: a["config"]["learning"].update(w))
         with pytest.raises(mrn.UserError, match=message):
             mrn.load(forged)
     assert most_memory() - before < 200_000  # KiB; networks of width 4096 would be more

@@ -2,11 +2,16 @@
 
 import numpy as np
 import pytest
+import torch
 
-from mrn.envs import TASKS, make_envs
+import mrn
+from mrn.envs import TASKS, find_task, make_envs
 from mrn.intervals import wilson
 from mrn.replay import Episodes
+from mrn.studies.inspection.measure import watch
+from mrn.training.agent import Agent
 from mrn.training.evaluate import Evaluation, evaluate, first_success
+from tests.envs import own_envs
 from tests.training.helpers import straight
 
 SHAPE = TASKS["FetchReach"].shape
@@ -69,3 +74,34 @@ def test_success_is_taken_at_the_last_step():
     result = evaluate(Script(), idle, 4, seed=0)
     assert result == Evaluation(4, success=0.5, success_any=1.0, steps_to_success=13.5)
     assert result.interval == wilson(2, 4)
+
+
+def untrained(task: str) -> Agent:
+    return Agent(mrn.Config.of(task, width=16), find_task(task).shape, torch.device("cpu"))
+
+
+def test_an_environment_that_has_changed_since_the_training(tmp_path, monkeypatch):
+    untrained("tests.envs.own_envs:Grows-v0").save(tmp_path / "policy.safetensors")
+    agent = mrn.load(tmp_path / "policy.safetensors")
+    assert agent.evaluate(2).episodes == 2
+    monkeypatch.setattr(own_envs.Grows, "more", 3)
+    message = r"'tests.envs.own_envs:Grows-v0' is not what it was: observation was of 2 values, now"
+    with pytest.raises(mrn.UserError, match=f"{message} of 5. .* put that back, or train a new"):
+        agent.evaluate(2)
+
+
+def test_more_episodes_than_fit_into_memory():
+    agent = untrained("FetchReach")
+    with pytest.raises(mrn.UserError, match="not enough memory: play fewer episodes"):
+        agent.evaluate(10**13)
+
+
+def test_episodes_too_long_for_memory(monkeypatch):
+    def allocate(*_):
+        raise MemoryError
+
+    agent = untrained("FetchReach")
+    monkeypatch.setattr(Episodes, "allocate", allocate)
+    for look in (agent.evaluate, lambda: watch(agent, 1, seed=0)):
+        with pytest.raises(mrn.UserError, match="not enough memory: play fewer episodes"):
+            look()

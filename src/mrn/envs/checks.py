@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
+from mrn.envs.tasks import MOST
 from mrn.errors import UserError
 from mrn.own import describe
 
@@ -89,12 +90,15 @@ def horizon(env: gym.Env[Any, Any], where: str) -> int:
     """Steps in an episode, at most.
 
     Raises:
-        UnfitError: There is no limit.
+        UnfitError: There is no limit, or one that no machine can hold.
     """
     steps = env.spec.max_episode_steps if env.spec else None
     if steps is None:
         remedy = "register it with max_episode_steps, or give that as one of its env_kwargs"
         raise UnfitError(where, "it has no limit of steps", remedy)
+    if steps > MOST:
+        remedy = "give a lower max_episode_steps as one of its env_kwargs"
+        raise UnfitError(where, f"its limit of steps is {steps:,}, above {MOST:,}", remedy)
     return steps
 
 

@@ -31,7 +31,8 @@ def make_envs(
     """Make N environments of a task on an engine, `first` being the number of the first one.
 
     Raises:
-        UserError: There is no such engine, or it does not have the task.
+        UserError: There is no such engine, it does not have the task, or what it has under that
+            name is of other sizes; EnvPool's environments are made, and looked at, by a reset.
     """
     look_up("engine", engine, dict.fromkeys(ENGINES))
     there = engines_of(task.env_id, task.env_kwargs)

@@ -40,6 +40,7 @@ class EnvPoolEnv(GoalVectorEnv):
                 seed=(seed + self.first) % 2**31,  # environment i draws from seed + i
                 **OPTIONS.get(self.task.env_id, {}),
             )
+            self._check_sizes(self.pool.observation_space, self.pool.action_space)
             for _ in range(episode):
                 self.pool.reset()
         return as_observation(self.pool.reset()[0])

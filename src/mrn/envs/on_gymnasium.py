@@ -41,9 +41,13 @@ class GymnasiumEnv(GoalVectorEnv):
             workers: Whether each runs in a process of its own.
             timeout: Seconds that such a process may take for one answer.
             first: Number of the first one among all of the run's.
+
+        Raises:
+            UserError: They cannot be made, or are not what the task says.
         """
         import gymnasium as gym
 
+        from mrn.envs.checks import goal_space
         from mrn.envs.wrappers import make_resting_env, make_worker_env
 
         super().__init__(task, num_envs, first)
@@ -62,6 +66,13 @@ class GymnasiumEnv(GoalVectorEnv):
             makers = [lambda: make_resting_env(task)] * num_envs
             self.envs = gym.vector.SyncVectorEnv(makers)
             self._wait = {}
+        try:
+            space = self.envs.single_observation_space
+            goal_space(space, f"environment {task.name!r}")
+            self._check_sizes(space, self.envs.single_action_space)
+        except UserError:
+            self.close()
+            raise
 
     def _reset(self, seed: int, episode: int) -> Observation:
         with self._reporting("reset"):

@@ -6,12 +6,17 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from mrn.checked import Checked, Count, Limits
+from mrn.checked import Checked, Limits
 from mrn.envs.rewards import FetchReward, HandReward, Reward
 from mrn.errors import UserError
 
 DEFAULT_EPOCHS = 50
 """Epochs for an environment of the user's own."""
+
+MOST = 10**7
+"""Values of a vector and steps of an episode, at most: more is what no machine holds."""
+
+Size = Annotated[int, Limits(least=1, most=MOST)]
 
 
 @dataclass(frozen=True)
@@ -20,11 +25,11 @@ class TaskShape(Checked):
 
     name: str
     env_id: str
-    state_dim: Count
-    goal_dim: Count
+    state_dim: Size
+    goal_dim: Size
     action_low: tuple[float, ...]
     action_high: tuple[float, ...]
-    horizon: Count
+    horizon: Size
     """Steps in an episode, at most."""
     reward_shift: Annotated[float, Limits(least=-1, most=0)] = 0.0
     """Added to the environment's rewards."""
@@ -32,6 +37,21 @@ class TaskShape(Checked):
     """Of the environment's actions."""
     env_kwargs: dict[str, Any] = field(default_factory=dict, hash=False)
     """What the environment's constructor is given."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no task has: a file that says so is damaged, or forged."""
+        super().__post_init__()
+        low, high = self.action_low, self.action_high
+        if not low or len(low) != len(high):
+            raise UserError(
+                "action_low and action_high must have the same number of values, at least one, got "
+                f"{len(low)} and {len(high)}"
+            )
+        # One that cannot be moved has the same bounds.
+        if wrong := [pair for pair in zip(low, high, strict=True) if pair[0] > pair[1]]:
+            raise UserError(
+                f"action_low must not be above action_high, got {wrong[0][0]:g} and {wrong[0][1]:g}"
+            )
 
     @property
     def action_dim(self) -> int:

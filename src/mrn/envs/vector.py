@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mrn.envs.tasks import TaskShape
+from mrn.errors import UserError
 
 
 class Observation(NamedTuple):
@@ -72,6 +73,35 @@ class GoalVectorEnv(ABC):
     def _step(self, action: np.ndarray) -> Step:
         """Take one action in the environments' own units."""
 
+    def _check_sizes(self, observations: Any, actions: Any) -> None:
+        """Refuse environments whose vectors are longer or shorter than the task's.
+
+        A policy is saved with its task, and an environment may have changed since.
+
+        Args:
+            observations: The space of one environment's observations, a Dict.
+            actions: The space of its actions.
+
+        Raises:
+            UserError: Says what differs, and the remedy.
+        """
+        task = self.task
+        spaces = (
+            ("observation", task.state_dim, observations["observation"]),
+            ("goal", task.goal_dim, observations["desired_goal"]),
+            ("action", task.action_dim, actions),
+        )
+        changed = [
+            f"{name} was of {saved} values, now of {_length(space)}"
+            for name, saved, space in spaces
+            if space.shape != (saved,)
+        ]
+        if changed:
+            raise UserError(
+                f"environment {task.name!r} is not what it was: {'; '.join(changed)}. A policy is "
+                "of use in the environment it was trained in: put that back, or train a new one"
+            )
+
     @abstractmethod
     def close(self) -> None:
         """Free the environments."""
@@ -83,6 +113,12 @@ class GoalVectorEnv(ABC):
     def __exit__(self, *_: object) -> None:
         """Close the environments."""
         self.close()
+
+
+def _length(space: Any) -> str:
+    """How many values a space's vectors have; the whole shape, if they are none."""
+    shape: tuple[int, ...] = space.shape or ()
+    return str(shape[0]) if len(shape) == 1 else f"shape {shape}"
 
 
 SUCCESS = ("is_success", "success")

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from mrn.checked import Count, Seed, check
-from mrn.device import default_threads, torch_threads
+from mrn.device import default_threads, memory_errors, torch_threads
 from mrn.envs import GoalVectorEnv, make_envs
 from mrn.envs.goals import ChosenGoal
 from mrn.intervals import Interval, wilson
@@ -21,6 +21,8 @@ from mrn.training.rollout import Policy, play_many
 
 PARALLEL = 20
 """Environments side by side."""
+FEWER = "play fewer episodes"
+"""What needs less memory."""
 
 
 @dataclass(frozen=True)
@@ -57,13 +59,13 @@ def evaluate_agent(
 
     Raises:
         UserError: A number is out of range, there is no such engine, it does not have the
-            policy's task, or the goal does not fit it.
+            policy's task as it was, the goal does not fit it, or there is not enough memory.
     """
     target = None if goal is None else chosen_goal(agent, goal)
     envs = evaluation_envs(agent, episodes, seed, engine, threads)
     if target is not None:
         envs = ChosenGoal(envs, target, agent.task.reward)
-    with envs, torch_threads(1):
+    with envs, torch_threads(1), memory_errors(FEWER):
         # Derived, because both engines seed environment i with seed + i: neighbours would overlap.
         found = evaluate(envs, agent.act, episodes, derive_seed(seed, "evaluation"), progress)
         return replace(found, engine=envs.engine)

@@ -11,12 +11,12 @@ from torch import Tensor
 from mrn.critics import Critic
 from mrn.critics.heads.mrn import MRN
 from mrn.critics.metric import MetricCritic
-from mrn.device import torch_threads
+from mrn.device import memory_errors, torch_threads
 from mrn.errors import UserError
 from mrn.replay import Episodes
 from mrn.seeding import derive_seed
 from mrn.training.agent import Agent
-from mrn.training.evaluate import evaluation_envs, first_success
+from mrn.training.evaluate import FEWER, evaluation_envs, first_success
 from mrn.training.progress import shown
 from mrn.training.rollout import play_many
 
@@ -85,7 +85,8 @@ def watch(
         UserError: A number is out of range, there is no such engine, or the agent has no critic.
     """
     critic_of(agent)
-    with evaluation_envs(agent, episodes, seed, engine) as envs, torch_threads(1):
+    envs = evaluation_envs(agent, episodes, seed, engine)
+    with envs, torch_threads(1), memory_errors(FEWER):
         played = play_many(envs, agent.act, episodes, derive_seed(seed, "evaluation"))
         parts = [_moments(some) for some in (shown(played, episodes) if progress else played)]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
