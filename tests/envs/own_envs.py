@@ -21,6 +21,8 @@ class Walk(gym.Env[Any, Any]):
     )
     action_space: Any = spaces.Box(np.array([-1.0, 0.0]), np.array([1.0, 4.0]), dtype=np.float64)
     ends_at_goal = False
+    unit: Any = 1.0
+    """In which it shows where it is."""
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -30,19 +32,41 @@ class Walk(gym.Env[Any, Any]):
 
     def step(self, action):
         self.position = self.position + action
-        reward = float(self.compute_reward(self.position, self.goal, {}))
+        places = self.position * self.unit, self.goal * self.unit
+        reward = float(self.compute_reward(*places, {}))
         return self._observe(), reward, self.ends_at_goal and reward == 0, False, {}
 
     def compute_reward(self, achieved_goal, desired_goal, info):
-        return -(np.linalg.norm(achieved_goal - desired_goal, axis=-1) > 0.5).astype(float)
+        way = (achieved_goal - desired_goal) / self.unit
+        return -(np.linalg.norm(way, axis=-1) > 0.5).astype(float)
 
     def _observe(self):
-        position = np.clip(self.position, -10, 10)
+        position = np.clip(self.position, -10, 10) * self.unit
         return {
             "observation": position,
             "achieved_goal": position.copy(),
-            "desired_goal": self.goal.copy(),
+            "desired_goal": self.goal * self.unit,
         }
+
+
+HUGE = spaces.Box(-10_000, 10_000, (2,), np.float64)
+
+
+class Millimetres(Walk):
+    unit = 1000.0
+    observation_space = spaces.Dict(
+        {"observation": HUGE, "achieved_goal": HUGE, "desired_goal": HUGE}
+    )
+
+
+class Kilometres(Walk):
+    unit = 1e-4
+
+
+class FineGoal(Walk):
+    """Shows the second value in a unit of its own."""
+
+    unit = np.array([1.0, 1e-4])
 
 
 class EndsAtGoal(Walk):

@@ -1,11 +1,15 @@
 """`mrn check`: what is said of environments, good and bad; and that training agrees."""
 
+import numpy as np
 import pytest
+import torch
 
 from mrn import cli
 from mrn.envs import find_task
-from mrn.envs.examine import examine
+from mrn.envs.custom import make_env
+from mrn.envs.examine import deviation, examine, judge_size, judge_spread
 from mrn.errors import UserError
+from mrn.replay.normalizer import RunningNorm
 from tests.envs import own_envs
 
 HERE = "tests.envs.own_envs:"
@@ -17,6 +21,8 @@ ASKED = (
     "reward, by batch",
     "same seed, same episode",
     "success",
+    "size of values",
+    "spread of values",
     "engine",
 )
 
@@ -34,6 +40,7 @@ def test_a_good_environment_fits_in_all():
     assert found["actions"].found == "2 values in [-1, 1] and [0, 4], float64"
     assert found["limit of steps"].found == "8 in an episode"
     assert found["same seed, same episode"].found.startswith("8 steps")
+    assert found["size of values"].found == "up to 10, where 200 is seen"
 
 
 @pytest.mark.parametrize(
@@ -53,6 +60,9 @@ def test_a_good_environment_fits_in_all():
         ("GoesNaN", "same seed, same episode", "no", "'achieved_goal' is not finite", "mend"),
         ("Whole", "actions", "no", "of floats, got Box", "dtype=np.float32"),
         ("Misshapen", "same seed, same episode", "no", "shape (3,), its space says (2,)", "mend"),
+        ("Millimetres", "size of values", "but", "beyond 200 all look alike", "to metres"),
+        ("Kilometres", "spread of values", "but", "value 1 of 'desired_goal' has a sta", "metres"),
+        ("FineGoal", "spread of values", "but", "value 2 of 'desired_goal' has a sta", "metres"),
         ("Walk", "success", "yes", "a reward of 0 counts", "is_success"),
     ],
 )
@@ -90,6 +100,55 @@ def test_training_refuses_what_the_check_refuses():
             find_task(env_id)
     assert {"Discrete", "Endless", "Image", "FailsAtReset", "PaysOne"} <= refused
     assert {"Walk", "Wanders", "OneRowReward", "TellsSuccess"} <= names - refused
+
+
+def seen_as(name):
+    """Goals of some episodes, and the same ones as a policy sees them."""
+    env, norm = make_env(f"{HERE}{name}-v0"), RunningNorm(2)
+    goals = torch.as_tensor(np.stack([env.reset(seed=i)[0]["desired_goal"] for i in range(20)]))
+    norm.update(goals)
+    return norm(goals.float())
+
+
+def test_goals_look_alike_where_the_check_says_so():
+    """The scale of the check is the normaliser's."""
+    assert (seen_as("Walk").std(dim=0) > 0.9).all()
+    assert seen_as("Millimetres").unique().numel() < 20  # most are at one end or the other
+    assert (seen_as("Kilometres").std(dim=0) < 0.1).all()
+    assert (seen_as("FineGoal").std(dim=0) < 0.1).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("task", ["FetchPush", "BlockRotateParallel"])
+def test_values_of_the_papers_tasks_can_be_told_apart(task):
+    """Though some hardly change: a shut gripper's; a height that goals have in common."""
+    found = findings(task)
+    assert {found[f"{what} of values"].verdict for what in ("size", "spread")} == {"yes"}
+
+
+def test_size_and_spread_by_hand():
+    names = ["value 1 of 'desired_goal'", "value 2 of 'desired_goal'"]
+    assert judge_size(np.array([200.0, 3.0]), names).verdict == "yes"
+    told = judge_size(np.array([3.0, 943.25]), names)
+    assert told.found == "value 2 of 'desired_goal' comes to 943.2: beyond 200 all look alike"
+    # Goals that do not differ are no goals to tell apart; one value of a state is often noise.
+    for state, goal, verdict in (
+        ([1e-6, 0.5], [0.0, 0.5], "yes"),
+        ([1e-6, 0.5], [1e-6, 0.5], "but"),
+        ([1e-6, 5e-4], [0.0, 0.5], "but"),
+        ([0.0, 0.0], [0.0, 0.5], "yes"),
+        ([0.5, 0.5], [0.0011, 0.5], "yes"),
+    ):
+        assert judge_spread(np.array(state), np.array(goal), names).verdict == verdict
+    told = judge_spread(np.array([1e-6, 5e-4]), np.zeros(2), names).found
+    assert told == "no standard deviation in 'observation' is above 0.0005: " + (
+        "far below 0.01 values look alike"
+    )
+
+
+def test_values_that_differ_by_rounding_alone_do_not_differ():
+    values = np.array([[0.1 + 0.2, 1e-17, 4000.0, 1.0], [0.3, -1e-17, 4000.1, 3.0]])
+    assert (deviation(values) > 0).tolist() == [False, False, True, True]
+    assert deviation(values)[3] == 1
 
 
 def test_an_observation_that_is_not_there():

@@ -13,9 +13,16 @@ from mrn.envs.custom import EnvReward, make_env
 from mrn.envs.engines import engines_of
 from mrn.envs.tasks import native_task, own_terms
 from mrn.envs.vector import success_of
+from mrn.scale import LEAST_STD, RAW_LIMIT
 
 LONGEST = 100
 """Steps of an episode that are played to look at it."""
+GOALS = 10
+"""Episodes that are begun to see how goals differ."""
+FINE = LEAST_STD / 10
+"""A standard deviation that is lost on a policy: it sees a tenth of what it sees of others."""
+ROUNDING = 1e-6
+"""Of a value, the part that is no difference."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +120,7 @@ def _played(env: gym.Env[Any, Any], where: str) -> Iterator[Finding]:
     """What an episode shows, played again after the same seed."""
     what = "same seed, same episode"
     try:
-        goal_space(env.observation_space, where)
+        goal_size = spaces.flatdim(goal_space(env.observation_space, where)["desired_goal"])
         action_space(env, where)
     except UnfitError:
         yield Finding(what, "-", "observations and actions come first")
@@ -121,15 +128,68 @@ def _played(env: gym.Env[Any, Any], where: str) -> Iterator[Finding]:
     try:
         # The first of three is left out, so that both others come after the same episode.
         _, first, second = (_play(env, where) for _ in range(3))
-        yield _repeated(env, where, what, first, second)
+        repeated = _repeated(env, where, what, first, second)
+        begun = [_play(env, where, seed, longest=0)[0] for seed in range(GOALS)]
     except UnfitError as unfit:
         yield Finding(what, "no", unfit.problem, unfit.remedy)
         return
+    yield repeated
     if first[-1].success is None:
         remedy = 'put "is_success" into info, if success is something else'
         yield Finding("success", "yes", "not told in info: a reward of 0 counts", remedy)
     else:
         yield Finding("success", "yes", "told in info")
+    yield from _told_apart(first, begun, goal_size)
+
+
+def _told_apart(played: list[_Moment], begun: list[_Moment], goal_size: int) -> Iterator[Finding]:
+    """Whether values differ on the scale on which a policy sees them: the normaliser's.
+
+    Args:
+        played: An episode.
+        begun: The first moments of others.
+        goal_size: Values of a goal.
+    """
+    shown = np.stack([moment.shown for moment in (*played, *begun)])  # (moments, values)
+    state_size = shown.shape[1] - 2 * goal_size
+    sizes = zip(KEYS, (state_size, goal_size, goal_size), strict=True)
+    names = [f"value {i + 1} of {key!r}" for key, size in sizes for i in range(size)]
+    yield judge_size(np.abs(shown).max(axis=0), names)
+    state, achieved, goal = np.split(shown, [state_size, state_size + goal_size], axis=1)
+    differs = deviation(goal[len(played) :]) > 0  # from episode to episode
+    # Achieved goals are goals in hindsight, and have a part in their scale.
+    spread = np.where(differs, deviation(np.concatenate([achieved, goal])), 0.0)
+    yield judge_spread(deviation(state), spread, names[-goal_size:])
+
+
+def judge_size(largest: np.ndarray, names: list[str]) -> Finding:
+    """Whether values are beyond what is clipped; by the largest of each, shape (values,)."""
+    what, worst = "size of values", int(largest.argmax())
+    if largest[worst] <= RAW_LIMIT:
+        return Finding(what, "yes", f"up to {largest[worst]:.3g}, where {RAW_LIMIT:g} is seen")
+    found = f"{names[worst]} comes to {largest[worst]:.4g}: beyond {RAW_LIMIT:g} all look alike"
+    return Finding(what, "but", found, "rescale what it shows, as from millimetres to metres")
+
+
+def judge_spread(state: np.ndarray, goal: np.ndarray, names: list[str]) -> Finding:
+    """Whether values differ too little; by the standard deviations of states and of goals."""
+    what, fine = "spread of values", (goal > 0) & (goal < FINE)
+    if fine.any():
+        which = int(fine.argmax())
+        found = f"{names[which]} has a standard deviation of {goal[which]:.2g}"
+    elif 0 < state.max() < FINE:  # a single one is often noise, such as of a gripper that is shut
+        found = f"no standard deviation in 'observation' is above {state.max():.2g}"
+    else:
+        return Finding(what, "yes", "enough to tell states and goals apart")
+    found += f": far below {LEAST_STD:g} values look alike"
+    return Finding(what, "but", found, "rescale what it shows, as from kilometres to metres")
+
+
+def deviation(values: np.ndarray) -> np.ndarray:
+    """Standard deviations of values of shape (N, size); 0 where they differ by rounding alone."""
+    std = values.std(axis=0)
+    rounding = ROUNDING * np.maximum(np.abs(values).max(axis=0), LEAST_STD)
+    return np.where(std > rounding, std, 0.0)
 
 
 def _repeated(
@@ -158,7 +218,9 @@ def _first_difference(first: list[_Moment], second: list[_Moment]) -> int | None
     return None if len(first) == len(second) else min(len(first), len(second))
 
 
-def _play(env: gym.Env[Any, Any], where: str, seed: int = 0) -> list[_Moment]:
+def _play(
+    env: gym.Env[Any, Any], where: str, seed: int = 0, longest: int = LONGEST
+) -> list[_Moment]:
     """An episode after a seed, or its beginning, with random actions.
 
     Raises:
@@ -168,7 +230,7 @@ def _play(env: gym.Env[Any, Any], where: str, seed: int = 0) -> list[_Moment]:
     with failing(where, "reset"):
         shown, _ = env.reset(seed=seed)
         played = [_Moment(_flat(env, shown, where), 0.0, None)]
-    for _ in range(LONGEST):
+    for _ in range(longest):
         action = random.uniform(space.low, space.high).astype(space.dtype)
         with failing(where, "step"):
             shown, reward, terminated, truncated, info = env.step(action)

@@ -5,11 +5,8 @@ from torch import Tensor, nn
 
 from mrn.batch import Batch
 from mrn.envs.tasks import TaskShape
+from mrn.scale import LEAST_STD, LIMIT, RAW_LIMIT
 from mrn.team import ALONE, Team
-
-RAW_LIMIT = 200.0
-LIMIT = 5.0
-LEAST_STD = 0.01
 
 
 class RunningNorm(nn.Module):

@@ -11,7 +11,7 @@ from mrn.checked import Count, check
 from mrn.envs.goals import as_goal, at_goal
 from mrn.errors import UserError
 from mrn.own import describe
-from mrn.replay.normalizer import LIMIT
+from mrn.scale import LIMIT
 from mrn.training.agent import Agent
 
 
