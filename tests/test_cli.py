@@ -1,6 +1,8 @@
 """The command line, as a user runs it."""
 
+import errno
 import json
+import os
 import re
 import subprocess
 
@@ -176,6 +178,65 @@ def test_mistakes_get_one_message_and_exit_code_2(arguments, message, tmp_path):
     assert message in result.stderr + result.stdout
     assert "Traceback" not in result.stderr
     assert not list(tmp_path.rglob("*.safetensors"))
+
+
+LONG = "a" * 300
+"""More than a file system takes for a name."""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["train", "FetchReach", "--run-dir", LONG],
+        ["resume", LONG],
+        ["eval", LONG],
+        ["inspect", LONG],
+        ["report", LONG],
+        ["figures", LONG],
+        ["video", "zoo:FetchReach", f"{LONG}.mp4"],
+        ["export", "zoo:FetchReach", f"{LONG}.onnx"],
+    ],
+)
+def test_a_name_that_the_system_refuses(arguments, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert ended(monkeypatch, *arguments) == 2
+    assert re.fullmatch(
+        rf"error: cannot read or write \S*{LONG}\S*: File name too long\n", capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("words", [["eval"], ["resume"], ["train", "FetchReach", "--run-dir"]])
+def test_a_folder_without_permission(words, tmp_path, monkeypatch, capsys):
+    stat = os.stat
+
+    def sealed(path, **options):  # root, who may run the tests, may do everything
+        if "sealed" in str(path):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return stat(path, **options)
+
+    monkeypatch.setattr("os.stat", sealed)
+    monkeypatch.chdir(tmp_path)
+    assert ended(monkeypatch, *words, "sealed/run") == 2
+    message = r"error: cannot read or write sealed/run\S*: Permission denied\n"
+    assert re.fullmatch(message, capsys.readouterr().err)
+
+
+def test_a_refusal_that_names_no_file_says_where(capsys):
+    with pytest.raises(SystemExit) as end, reported():
+        raise OSError(errno.EBADF, "Bad file descriptor")
+    assert end.value.code == 1  # no mistake in what was asked for
+    said = capsys.readouterr().err
+    assert re.fullmatch(
+        rf"error: OSError: .*Bad file descriptor \({re.escape(__file__)}, line \d+\)\n", said
+    )
+
+
+def ended(monkeypatch, *arguments: str) -> int:
+    """The exit code of a command in this process."""
+    monkeypatch.setattr("sys.argv", ["mrn", *arguments])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    return end.value.code
 
 
 def test_a_reader_that_has_seen_enough_ends_a_command_quietly(tmp_path, monkeypatch):

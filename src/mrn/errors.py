@@ -4,6 +4,7 @@ import os
 import select
 import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -88,6 +89,14 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     _tell(f"warning: {message}")
 
 
+def _refusal(error: OSError) -> str:
+    """What the system refused: the file, or where none is named, as of a full disk, the place."""
+    if error.filename is not None:
+        return f"cannot read or write {error.filename}: {error.strerror or error}"
+    place = traceback.extract_tb(error.__traceback__)[-1]  # it may be a mistake of ours
+    return f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"
+
+
 @contextmanager
 def reported() -> Iterator[None]:
     """What goes wrong in this block is one message, and an exit code that says of which kind."""
@@ -104,6 +113,9 @@ def reported() -> Iterator[None]:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:
+        _tell(f"error: {_refusal(error)}")
+        sys.exit(1 if error.filename is None else UserError.exit_code)
     except KeyboardInterrupt as interrupt:
         if not getattr(interrupt, "said", False):
             _tell(str(interrupt) or "interrupted")
