@@ -13,12 +13,15 @@ import pytest
 import torch
 
 import mrn
+from mrn import cli
+from mrn.envs import make_envs
 from mrn.errors import Interrupted
 from mrn.files import checksum
 from mrn.signals import Interruption
 from mrn.training import trainer
 from mrn.training.about import read_about, read_settings
 from mrn.training.layout import checkpoint_folders
+from mrn.training.rundir import CHANGEABLE
 from tests.reliability.helpers import same_run
 from tests.training.helpers import TINY, metrics, same_weights, tiny_run
 
@@ -192,6 +195,30 @@ def test_a_callback_that_predicts_with_noise_does_not_change_training(tmp_path):
     tiny_run(tmp_path / "watched", callbacks=noisy)
     tiny_run(tmp_path / "alone")
     assert same_run(tmp_path / "watched", tmp_path / "alone")
+
+
+def test_all_that_may_be_changed_can_be_typed_and_is_in_force(tmp_path, monkeypatch):
+    """The remedy for a slow worker is a longer time: it must be one that `mrn resume` takes."""
+    tiny_run(tmp_path / "run", task="tests.envs.own_envs:Walk-v0", epochs=1)
+    made = []
+
+    def spy(*arguments, **options):
+        made.append(arguments[-2:])  # of an engine the last two: workers, worker_timeout
+        return make_envs(*arguments, **options)
+
+    monkeypatch.setattr("mrn.training.loop.make_envs", spy)
+    asked = {
+        "epochs": "2", "stop_at": "0.99", "device": "cpu", "threads": "2", "workers": "True",
+        "worker_timeout": "5", "checkpoint_every": "3",
+    }  # fmt: skip
+    assert set(asked) == set(CHANGEABLE)
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in asked.items()]
+    monkeypatch.setattr("sys.argv", ["mrn", "resume", str(tmp_path / "run"), *options])
+    cli.main()
+    assert len(metrics(tmp_path / "run")) == 2
+    config = read_about(tmp_path / "run").config
+    assert {name: str(getattr(config, name)) for name in asked} == asked | {"worker_timeout": "5.0"}
+    assert made == [(True, 5.0)] * 2  # those of training, and of evaluation
 
 
 def test_what_cannot_go_on_is_left_alone(tmp_path):

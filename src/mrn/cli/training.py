@@ -97,6 +97,9 @@ def resume(
     stop_at: float | None = None,
     device: str | None = None,
     threads: int | None = None,
+    workers: bool | None = None,
+    worker_timeout: float | None = None,
+    checkpoint_every: int | None = None,
     track: str | None = None,
 ) -> None:
     """Go on with an interrupted run, as if it had never stopped, or train a finished one longer.
@@ -107,12 +110,16 @@ def resume(
         stop_at: End before that, after the first evaluation with at least this success rate.
         device: `cpu`, `cuda`, `cuda:N`, or `auto`; by default as it was started.
         threads: CPU threads; by default as it was started.
+        workers: Run Gymnasium environments in processes of their own; by default as it was started.
+        worker_timeout: Seconds that one of these may take to answer; by default as it was started.
+        checkpoint_every: Epochs between checkpoints; by default as it was started.
         track: Show the run in `wandb` or `trackio`; by default where it was shown until now.
     """
+    asked = locals()  # first of all, while these are the options
     from mrn.training.about import read_settings
+    from mrn.training.rundir import CHANGEABLE
 
-    asked = {"epochs": epochs, "stop_at": stop_at, "device": device, "threads": threads}
-    changes: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    changes: dict[str, Any] = {n: asked[n] for n in CHANGEABLE if asked[n] is not None}
     if epochs is not None and stop_at is None:
         changes["stop_at"] = None  # who asks for more epochs does not mean to stop before them
     _run(dataclasses.replace(read_settings(run), **changes), run, True, track)
