@@ -4,20 +4,30 @@ import importlib
 from types import ModuleType
 
 from mrn.errors import UserError
+from mrn.own import describe
 
 
 def import_extra(module: str, extra: str) -> ModuleType:
     """Import a module of an optional package.
 
     Raises:
-        UserError: It is not installed; says the command that installs it.
+        UserError: It is not installed, or is and fails; says the command that installs it.
     """
+    package = module.partition(".")[0]
+    # Not 'mrn[...]': without a clone around, pip would fetch a package of others of that name.
+    source = f"-c constraints.txt '.[{extra}]' in the folder of mrn's source"
     try:
         return importlib.import_module(module)
-    except ImportError:
-        package = module.partition(".")[0]
-        # Not 'mrn[...]': without a clone around, pip would fetch a package of others of that name.
-        raise UserError(
-            f"{package} is missing: pip install -c constraints.txt '.[{extra}]' in the folder of "
-            "mrn's source"
-        ) from None
+    except ModuleNotFoundError as error:
+        if error.name and f"{module}.".startswith(f"{error.name}."):
+            raise UserError(f"{package} is missing: pip install {source}") from None
+        raise _broken(package, error, source) from error
+    except Exception as error:  # whatever a package raises that does not fit this machine
+        raise _broken(package, error, source) from error
+
+
+def _broken(package: str, error: Exception, source: str) -> UserError:
+    return UserError(
+        f"{package} cannot be imported: {describe(error)}. Install what it says is missing, or "
+        f"the package anew: pip install --force-reinstall {source}"
+    )
