@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from mrn.config import Config
 from mrn.critics import make_critic
 from mrn.device import find_device
@@ -70,13 +72,13 @@ def train(
         return run(config, folder, progress, resume, [*callbacks, *trackers])
 
 
-def load(run: str | Path, weights: str = "latest", device: str = "auto") -> Agent:
+def load(run: str | Path, weights: str = "latest", device: str | torch.device = "auto") -> Agent:
     """Load a trained agent.
 
     Args:
         run: A run folder, a weights file, or `zoo:NAME`: a policy that comes with the package.
         weights: `latest`, or `best` (the epoch with the highest success rate).
-        device: `cpu`, `cuda`, `cuda:N`, or `auto`.
+        device: `cpu`, `cuda`, `cuda:N`, or `auto`; or one of torch's.
 
     Raises:
         UserError: There is no such run, or its file is damaged.

@@ -15,7 +15,7 @@ from mrn.errors import UserError, unknown
 from mrn.team import number_here, processes_here
 
 
-def find_device(name: str) -> torch.device:
+def find_device(name: str | torch.device) -> torch.device:
     """The device of that name; `auto` is the GPU if there is one.
 
     Of several processes of a run on this machine each has a GPU of its own.
@@ -23,6 +23,7 @@ def find_device(name: str) -> torch.device:
     Raises:
         UserError: There is no such device here, or not one for each process; lists those there are.
     """
+    name = str(name)
     cuda = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
     known = ["auto", "cpu", *(["cuda"] if cuda else []), *cuda]
     if name.startswith("cuda") and not cuda:

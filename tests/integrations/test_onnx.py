@@ -70,6 +70,12 @@ def test_large_actions_have_no_more_digits_than_a_float(tmp_path):
     assert np.abs(action - agent.predict(given)[0]).max() <= 0.01
 
 
+def test_the_file_may_be_named_by_a_text(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    export(agent_of(WALK), "new/policy.onnx")
+    onnx.checker.check_model(tmp_path / "new" / "policy.onnx")
+
+
 def test_inputs_are_named_as_the_environment_does(exported):
     agent, file = exported
     model = onnx.load(file)

@@ -132,6 +132,13 @@ def test_the_seed_decides_all(tmp_path, ending):
     assert content[0] == content[1] != content[2]
 
 
+def test_the_file_may_be_named_by_a_text(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = record(walker(), "new/film.gif", episodes=1, size=64)
+    with Image.open(tmp_path / "new" / "film.gif") as film:
+        assert film.size == (found.width, found.height)
+
+
 def test_a_gif_loops_and_is_played_as_fast_with_fewer_frames(tmp_path):
     found = record(walker(), tmp_path / "film.gif", episodes=1, size=64)
     with Image.open(tmp_path / "film.gif") as film:

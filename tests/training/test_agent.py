@@ -107,6 +107,18 @@ def test_load_gives_the_same_policy(run, tmp_path):
         assert np.array_equal(agent.act(observation), mrn.load(folder).act(observation))
 
 
+def test_paths_and_devices_may_be_texts_or_objects(run, tmp_path, monkeypatch):
+    _, agent = run
+    monkeypatch.chdir(tmp_path)
+    agent.save("policy.safetensors")
+    cpu = torch.device("cpu")
+    for path in ("policy.safetensors", tmp_path / "policy.safetensors"):
+        assert same_weights(agent, mrn.load(path, device=cpu))
+        assert same_weights(agent, mrn.Agent.load(path, cpu))
+    with pytest.raises(mrn.UserError, match="unknown device 'meta'"):
+        mrn.load("policy.safetensors", device=torch.device("meta"))
+
+
 def test_missing_and_foreign_files_are_refused(run, tmp_path):
     folder, _ = run
     with pytest.raises(mrn.UserError, match="no run folder or weights file"):

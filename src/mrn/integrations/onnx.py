@@ -25,7 +25,7 @@ TOLERANCE = 1e-5
 parts of the bound, because a float32 has no more digits."""
 
 
-def export(agent: Agent, path: Path, force: bool = False) -> None:
+def export(agent: Agent, path: str | Path, force: bool = False) -> None:
     """Write a policy as ONNX: float32 vectors, any number at a time, to the environment's actions.
 
     The normalisation and the bounds of the actions are inside. What is written has been run in
@@ -40,6 +40,7 @@ def export(agent: Agent, path: Path, force: bool = False) -> None:
         UserError: The file cannot be written or is there already, a package is missing, or the
             policy is one of the user's own that ONNX cannot express.
     """
+    path = Path(path)
     new_file(path, (".onnx",), force)
     import_extra("onnx", "onnx")
     import_extra("onnxscript", "onnx")

@@ -56,7 +56,7 @@ class Recording:
 
 def record(
     agent: Agent,
-    path: Path,
+    path: str | Path,
     episodes: int = 4,
     seed: int = 0,
     goal: Sequence[float] | np.ndarray | None = None,
@@ -92,6 +92,7 @@ def record(
     rows, _ = grid_of(episodes) if grid else (1, 1)
     if rows * size > LARGEST:
         raise _too_large(rows * size)
+    path = Path(path)
     ending = path.suffix.lower()
     new_file(path, tuple(WRITERS), force)
     check_packages(ending)

@@ -195,7 +195,7 @@ class Agent:
         """All weights and statistics by name, in place."""
         return _state(self.learner, self.normalizer)
 
-    def save(self, path: Path, small: bool = False) -> None:
+    def save(self, path: str | Path, small: bool = False) -> None:
         """Write one safetensors file that `load` needs nothing else for.
 
         Args:
@@ -207,10 +207,10 @@ class Agent:
         about: dict[str, Any] = {"config": self.config.to_dict(), "task": vars(self.shape)}
         if small:
             about, tensors = about | {"small": True}, shrink(tensors)
-        write_policy(path, about, tensors)
+        write_policy(Path(path), about, tensors)
 
     @classmethod
-    def load(cls, path: Path, device: torch.device) -> "Agent":
+    def load(cls, path: str | Path, device: torch.device) -> "Agent":
         """Read a file written by `save`.
 
         Nothing in it is executed; but a module that it names, of a user's own critic or agent, is
@@ -219,7 +219,7 @@ class Agent:
         Raises:
             UserError: The file is missing, damaged or not one of ours.
         """
-        about, tensors = read_policy(path)
+        about, tensors = read_policy(Path(path))
         config = Config.from_json(about.get("config"), str(path))
         shape = from_dict(TaskShape, about.get("task"), str(path))
         with torch.device("meta"):  # sizes first: a forged one must not cost memory
