@@ -79,6 +79,49 @@ def test_what_is_no_observation(run, observation, message):
         run[1].predict(observation)
 
 
+@pytest.mark.filterwarnings("error")  # torch warns of arrays that it must not write to
+@pytest.mark.parametrize("deterministic", [True, False])
+@pytest.mark.parametrize(
+    "stored",
+    [
+        lambda x: np.ascontiguousarray(x[::-1, ::-1])[::-1, ::-1],
+        np.asfortranarray,
+        lambda x: x.astype(">f8"),
+        lambda x: x.astype(">f4"),
+        lambda x: x.astype(np.longdouble),
+        lambda x: np.frombuffer(x.tobytes()).reshape(x.shape),  # read-only
+        lambda x: x.tolist(),
+    ],
+)
+def test_how_an_observation_is_stored_does_not_matter(run, stored, deterministic):
+    agent = mrn.load(run[0])  # with random numbers of its own
+    plain = some_observations(7)
+    before = {key: value.copy() for key, value in plain.items()}
+    expected, _ = agent.predict(plain, deterministic=deterministic)
+    agent = mrn.load(run[0])
+    found, _ = agent.predict({k: stored(v) for k, v in plain.items()}, deterministic=deterministic)
+    assert np.array_equal(found, expected)
+    assert all(np.array_equal(plain[key], before[key]) for key in plain)
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+@pytest.mark.parametrize("batch", [(), (0,), (2, 3), (3, 3), (1, 2, 3)])
+def test_any_batch_is_acted_on_row_by_row(run, batch, deterministic):
+    rows = some_observations(int(np.prod(batch)))
+    expected, _ = mrn.load(run[0]).predict(rows, deterministic=deterministic)
+    shaped = {key: value.reshape(*batch, value.shape[-1]) for key, value in rows.items()}
+    found, _ = mrn.load(run[0]).predict(shaped, deterministic=deterministic)
+    assert found.shape == (*batch, 4)
+    assert np.array_equal(found.reshape(-1, 4), expected)
+
+
+def some_observations(count: int) -> dict[str, np.ndarray]:
+    """Of FetchReach, in numbers that a float32 holds as a float64 does."""
+    random = np.random.default_rng(0)
+    named = (("observation", 10), ("desired_goal", 3))
+    return {key: random.normal(size=(count, n)).astype("f4").astype("f8") for key, n in named}
+
+
 def test_an_error_of_the_device_is_not_blamed_on_the_file(run, monkeypatch):
     def full(*_):
         raise RuntimeError("CUDA out of memory")

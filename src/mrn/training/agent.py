@@ -82,8 +82,8 @@ class Agent:
         """Choose an action, by Stable-Baselines3's convention.
 
         Args:
-            observation: A goal environment's observation, or a batch of them; a bare array, which
-                the convention allows, is refused.
+            observation: A goal environment's observation, or a batch of them, with any number of
+                axes before the last; a bare array, which the convention allows, is refused.
             state: Ignored; here for the convention.
             episode_start: Ignored; here for the convention.
             deterministic: The policy's own action, or one with training's exploration.
@@ -92,7 +92,8 @@ class Agent:
             The action in the environment's own units, and None.
         """
         arrays = self._checked(observation)
-        states, goals = (np.atleast_2d(array) for array in arrays)
+        batch = arrays[0].shape[:-1]  # none of one observation
+        states, goals = (array.reshape(-1, array.shape[-1]) for array in arrays)  # (N, size)
         inputs = self._tensors(Observation(states, goals, goals))
         with torch.no_grad():
             if deterministic:
@@ -100,11 +101,13 @@ class Agent:
             else:
                 explore = self.learner.explorer(1, len(states), self._prediction)
                 actions = self.policy.to_bounds(explore(*self.policy.inputs(*inputs)))
-        action = actions.cpu().numpy()
-        return action if arrays[0].ndim > 1 else action[0], None
+        return actions.cpu().numpy().reshape(*batch, self.shape.action_dim), None
 
     def _checked(self, observation: Any) -> tuple[np.ndarray, np.ndarray]:
-        """State and goal of an observation that this policy can act on."""
+        """State and goal of an observation that this policy can act on, as arrays of our own.
+
+        Others may be what torch does not take, or warns of: read-only, backwards, big-endian.
+        """
         name = f"this policy of {self.shape.name}"
         try:
             arrays = [np.asarray(observation[key]) for key in ("observation", "desired_goal")]
@@ -129,7 +132,8 @@ class Agent:
                 raise UserError(f"{name}: {key!r} must hold numbers, got {array.dtype}")
             if not np.isfinite(array).all():
                 raise UserError(f"{name}: {key!r} holds a number that is not finite: {array}")
-        return arrays[0], arrays[1]
+        state, goal = (np.array(array, np.float32, order="C") for array in arrays)
+        return state, goal
 
     def evaluate(
         self,
