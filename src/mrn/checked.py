@@ -31,7 +31,11 @@ class Checked:
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self), include_extras=True)
         for item in fields(self):  # type: ignore[arg-type]
-            check(item.name, getattr(self, item.name), hints[item.name])
+            hint, given = hints[item.name], getattr(self, item.name)
+            value = _convert(hint, given)
+            if value is not given:
+                object.__setattr__(self, item.name, value)
+            check(item.name, value, hint)
 
 
 def check(name: str, value: Any, hint: Any) -> None:
@@ -49,11 +53,11 @@ def check(name: str, value: Any, hint: Any) -> None:
     elif origin in (Union, UnionType):
         if value is None and NoneType in options:
             return
-        check(name, value, next(option for option in options if option is not NoneType))
+        check(name, value, _not_none(options))
     elif origin is Literal:
         if value not in options:
             raise unknown(name, str(value), list(options))
-    elif origin is tuple:
+    elif origin is tuple and options[-1:] == (...,):
         if not isinstance(value, tuple):
             raise UserError(f"{name} must be a list, got {value!r}")
         for item in value:
@@ -61,13 +65,18 @@ def check(name: str, value: Any, hint: Any) -> None:
     elif origin is dict:
         if not isinstance(value, dict):
             raise UserError(f"{name} must be a table of names and values, got {value!r}")
-    elif hint is not Any:
+    elif hint in (bool, int, float, str) or is_dataclass(hint):
         allowed = (int, float) if hint is float else hint
         # bool is an int to Python, and no number to a user.
         if not isinstance(value, allowed) or (isinstance(value, bool) and hint is not bool):
             raise UserError(f"{name} must be of type {hint.__name__}, got {value!r}")
         if hint is float and not _is_finite(value):
             raise UserError(f"{name} must be a finite number, got {value!r}")
+    elif hint is not Any:
+        raise UserError(
+            f"{name} is declared as {hint}, which no setting can be: declare it as bool, int, "
+            "float, str, a Literal, any number of these such as tuple[int, ...], or one or None"
+        )
 
 
 def _is_finite(value: float) -> bool:
@@ -111,9 +120,20 @@ def from_dict(cls: type[Any], data: Any, where: str) -> Any:
         raise UserError(f"{where}: {error}") from None
 
 
-def _convert(hint: Any, value: Any, where: str) -> Any:
-    if is_dataclass(hint) and not isinstance(value, hint):  # type: ignore[arg-type]
+def _convert(hint: Any, value: Any, where: str | None = None) -> Any:
+    """Tuples of lists, which is all that JSON and TOML have; where a file is named, its tables."""
+    origin, options = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _convert(options[0], value, where)
+    if origin in (Union, UnionType):
+        return value if value is None else _convert(_not_none(options), value, where)
+    if where is not None and is_dataclass(hint) and not isinstance(value, hint):  # type: ignore[arg-type]
         return from_dict(hint, value, where)  # type: ignore[arg-type]
-    if get_origin(hint) is tuple and isinstance(value, list):  # JSON has lists only
-        return tuple(_convert(get_args(hint)[0], item, where) for item in value)
+    if origin is tuple and isinstance(value, list):
+        return tuple(_convert(options[0], item, where) for item in value)
     return value
+
+
+def _not_none(options: tuple[Any, ...]) -> Any:
+    """What a setting is where it is given: X of X | None."""
+    return next(option for option in options if option is not NoneType)

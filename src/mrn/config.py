@@ -188,12 +188,17 @@ class Config(Checked):
             for name, value in flatten(self.to_dict()).items()
             if value != usual[name]
         ]
-        return [self.task] + [
-            (f"--{name}" if value else f"--no-{name}") if isinstance(value, bool)
-            # One word, so that a value may begin with a dash.
-            else f"--{name}={json.dumps(value) if isinstance(value, dict) else value}"
-            for name, value in chosen
-        ]  # fmt: skip
+        return [self.task] + [word for name, value in chosen for word in _words(name, value)]
+
+
+def _words(name: str, value: Any) -> list[str]:
+    """A setting as `mrn train` takes it."""
+    if isinstance(value, bool):
+        return [f"--{name}" if value else f"--no-{name}"]
+    if isinstance(value, tuple):
+        return [f"--{name}", *map(str, value)]
+    # One word, so that a value may begin with a dash.
+    return [f"--{name}={json.dumps(value) if isinstance(value, dict) else value}"]
 
 
 def flatten(settings: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """A learner is known by its interface alone: one without a critic trains, saves and resumes too."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+import json
+import re
+from dataclasses import dataclass, field, make_dataclass
+from typing import Annotated, ClassVar
 
 import pytest
 import torch
@@ -9,11 +11,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import mrn
+from mrn import cli
 from mrn.agents import AGENTS, Learner, LearnerSettings
 from mrn.agents.actor import Actor
 from mrn.agents.adam import Adam
 from mrn.agents.exploration import NoiseSettings, add_noise
-from mrn.checked import NonNegative
+from mrn.checked import Limits, NonNegative
 from mrn.studies.inspection import measure
 from tests.reliability.helpers import same_run
 from tests.training.helpers import metrics, same_weights, tiny_run
@@ -79,6 +82,24 @@ class Cloner(Learner):
         return add_noise(self.actor, self.settings, steps, num_envs, generator)
 
 
+@dataclass(frozen=True)
+class LayeredSettings(ClonerSettings):
+    """With settings of more than one value each."""
+
+    layers: tuple[Annotated[int, Limits(least=1)], ...] = (64, 64)
+    """Widths."""
+    weights: tuple[float, ...] | None = None
+    """Of each."""
+    names: tuple[str, ...] = ()
+    """Of each, too."""
+
+
+class Layered(Cloner):
+    """The same learner, with those."""
+
+    Settings = LayeredSettings
+
+
 @pytest.fixture
 def cloner(monkeypatch):
     monkeypatch.setitem(AGENTS, "cloner", Cloner)
@@ -116,6 +137,59 @@ def test_settings_of_another_agent_are_refused_with_the_list(cloner):
         mrn.Config.of("FetchReach", jitter=0.5)
     with pytest.raises(mrn.UserError, match="has settings of type ClonerSettings"):
         mrn.Config("FetchReach", agent="cloner", learning=mrn.Config("FetchReach").learning)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"layers": (8, 16, 8)},
+        {"layers": ()},
+        {"weights": (-0.5, 1e-5), "names": ("a", "b c"), "jitter": 0.5},
+        {"names": ("x",), "layers": (7,)},
+    ],
+)
+def test_settings_of_many_values(settings, monkeypatch):
+    """On the command line, in config.json and in suites, which have lists."""
+    monkeypatch.setitem(AGENTS, "layered", Layered)
+    config = mrn.Config.of("FetchReach", agent="layered", **settings)
+    assert {name: getattr(config.learning, name) for name in settings} == settings
+    parsed = []
+    monkeypatch.setattr(cli.training, "_run", lambda config, *_: parsed.append(config))
+    monkeypatch.setattr("sys.argv", ["mrn", "train", *config.arguments()])
+    cli.main()
+    assert parsed == [config]
+    assert mrn.Config.from_json(json.loads(json.dumps(config.to_dict())), "config.json") == config
+    lists = json.loads(json.dumps(settings))
+    assert mrn.Config.of("FetchReach", agent="layered", **lists) == config
+
+
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [
+        ([8, 0], "layers must be at least 1, got 0"),
+        ([8, 1.5], "layers must be of type int, got 1.5"),
+        (8, "layers must be a list, got 8"),
+    ],
+)
+def test_each_of_many_values_is_checked(layers, message, monkeypatch):
+    monkeypatch.setitem(AGENTS, "layered", Layered)
+    with pytest.raises(mrn.UserError, match=message):
+        mrn.Config.of("FetchReach", agent="layered", layers=layers)
+
+
+@pytest.mark.parametrize("kind", [list[int], set[str], tuple[int, str], bytes])
+def test_a_setting_of_a_type_that_no_setting_can_be(kind, monkeypatch):
+    own = make_dataclass(
+        "Own",
+        [("layers", kind, field(default_factory=kind))],
+        bases=(LearnerSettings,),
+        frozen=True,
+    )
+    monkeypatch.setattr(Layered, "Settings", own)
+    monkeypatch.setitem(AGENTS, "layered", Layered)
+    declared = re.escape(f"layers is declared as {kind}, which no setting can be")
+    with pytest.raises(mrn.UserError, match=rf"{declared}.*such as tuple\[int, \.\.\.\]"):
+        mrn.Config.of("FetchReach", agent="layered")
 
 
 def test_optimisers_follow_the_weights(cloner):
