@@ -155,6 +155,25 @@ def test_values_that_cannot_be(options, message, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
+    ("option", "most"),
+    [
+        ("epochs", "1e.06"),
+        ("checkpoint-every", "1e.06"),
+        ("updates", "1e.06"),
+        ("eval-episodes", "1e.06"),
+        ("random-episodes", "1e.09"),
+    ],
+)
+def test_numbers_beyond_all_time(option, most, monkeypatch, capsys):
+    monkeypatch.setattr(cli.training, "_run", lambda *_: pytest.fail("it was accepted"))
+    assert ended(monkeypatch, "train", "FetchReach", f"--{option}", "1" + "0" * 30) == 2
+    name = option.replace("-", "_")
+    assert re.search(f"^error: {name} must be at most {most}, got 1000", capsys.readouterr().err)
+    assert ended(monkeypatch, "train", "FetchReach", f"--{option}", "1e30") == 2  # no whole number
+    assert "1e30" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["train", "FetchReech"], "unknown task 'FetchReech'. Did you mean 'FetchReach'?"),

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import tyro
 
 from mrn.agents import AGENTS, AUTO, Learner, choose_critic, find_agent
-from mrn.checked import Checked, Count, Limits, Seed, Share, Threads, Whole, check, from_dict
+from mrn.checked import Checked, Limits, Seed, Share, Threads, check, from_dict
 from mrn.errors import UserError, unknown
 from mrn.naming import Method, safe_name
 from mrn.recipes import EXCEPTIONS, PAPER, RECIPES, USUAL, find_recipe
@@ -40,6 +40,10 @@ JSON_TABLE = tyro.constructors.PrimitiveConstructorSpec(
 """How a table of names and values is written on the command line."""
 
 
+Epochs = Annotated[int, Limits(least=1, most=10**6)]
+"""More than any run has time for; a larger number is a slip."""
+
+
 @dataclass(frozen=True)
 class Schedule(Checked):
     """How collection, updates and evaluation take turns."""
@@ -48,11 +52,11 @@ class Schedule(Checked):
     """Cycles in an epoch: episodes, then updates, then what the agent does once per cycle."""
     episodes: Annotated[int, Limits(least=1, most=10**5)] = 20
     """Episodes in a cycle, played side by side."""
-    updates: Whole = 40
+    updates: Annotated[int, Limits(least=0, most=10**6)] = 40
     """Gradient steps in a cycle."""
-    random_episodes: Whole = 0
+    random_episodes: Annotated[int, Limits(least=0, most=10**9)] = 0
     """Episodes at the start of the run with uniform actions; whole cycles."""
-    eval_episodes: Whole = 100
+    eval_episodes: Annotated[int, Limits(least=0, most=10**6)] = 100
     """Episodes of the evaluation after each epoch; 0 for none."""
 
 
@@ -79,7 +83,7 @@ class Config(Checked):
     part of the folder's name."""
     seed: Seed = 100
     """Seed of everything random. The paper's: 100, 200, 300, 400, 500."""
-    epochs: Count | None = None
+    epochs: Epochs | None = None
     """Epochs of training; by default the paper's number for the task, 50 for other environments.
     By the recipe `fast` an epoch is a quarter as long as the paper's."""
     stop_at: Share | None = None
@@ -96,7 +100,7 @@ class Config(Checked):
     """What the constructor of an environment of your own is given, for example '{"size": 3}'."""
     device: str = "auto"
     """`cpu`, `cuda`, `cuda:N`, or `auto` (the GPU if there is one)."""
-    checkpoint_every: Count = 1
+    checkpoint_every: Epochs = 1
     """Epochs between checkpoints, from which an interrupted run goes on (`mrn resume`)."""
     threads: Threads | None = None
     """CPU threads for simulation and for matrix products; by default all cores."""
