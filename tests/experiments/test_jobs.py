@@ -75,6 +75,16 @@ def test_a_run_killed_while_it_wrote_its_settings_was_not_begun(tmp_path):
     assert all(job.finished for job in jobs)
 
 
+def test_a_part_of_a_suite_is_chosen_by_name(tmp_path):
+    names = ["FetchReach/ddpg-mrn/seed-1", "FetchReach/ddpg-bvn/seed-1"]
+    assert [job.name for job in plan(SUITE, tmp_path, 1)] == names
+    (job,) = plan(SUITE, tmp_path, 1, "*/ddpg-b*/seed-?")
+    assert (job.name, job.config.critic) == (names[1], "bvn")
+    with pytest.raises(UserError, match="no run of the suite is called 'bvn': its 2 runs") as wrong:
+        plan(SUITE, tmp_path, 1, "bvn")
+    assert names[0] in str(wrong.value)
+
+
 def test_other_settings_are_refused_with_the_remedies_of_a_sweep(tmp_path):
     job = plan(SUITE, tmp_path, 2)[0]
     with RunDir(job.folder, job.config, TASKS["FetchReach"].shape) as run:

@@ -16,6 +16,7 @@ from mrn.tables import console
 
 def sweep(
     suite: Annotated[str, tyro.conf.arg(metavar="SUITE")],
+    only: str = "*",
     jobs: int | None = None,
     threads: int | None = None,
     backend: Literal["local", "ray"] = "local",
@@ -30,6 +31,8 @@ def sweep(
     Args:
         suite: `paper-main`, `paper-ablation`, `paper-ablation-lr`, `fetch`, `quick`, or the name of
             a TOML file of your own (docs/reproduce.md).
+        only: Which of its runs, by a pattern of names such as `FetchPush/*-mrn/seed-?00`: to divide
+            a suite between machines that share no folder, or to train some again.
         jobs: Runs at a time on this machine; by default one for each core.
         threads: CPU threads of each run; by default the cores divided by the jobs, on Ray 1. A
             run's digits may depend on it, so it is kept when a run goes on.
@@ -59,7 +62,7 @@ def sweep(
         jobs = jobs or cores
         threads = threads or max(cores // jobs, 1)
     threads = threads or 1
-    todo = plan(find_suite(suite), runs, threads)
+    todo = plan(find_suite(suite), runs, threads, only)
     if dry_run:
         needs = estimate(todo, jobs, discard_checkpoints, lambda text: print(text, file=sys.stderr))
         for part in needs:

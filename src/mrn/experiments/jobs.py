@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -94,17 +95,24 @@ REMEDY = (
 )
 
 
-def plan(suite: Suite, runs: Path, threads: int) -> list[Job]:
-    """The jobs of a suite below the folder of all runs.
+def plan(suite: Suite, runs: Path, threads: int, only: str = "*") -> list[Job]:
+    """The jobs of a suite below the folder of all runs, those whose names fit a pattern.
 
     A run that was begun keeps its number of threads: with another its digits may differ. One whose
     process was killed before its settings were written was not begun.
 
     Raises:
-        UserError: A folder holds a run of other settings, or is damaged.
+        UserError: A folder holds a run of other settings, or is damaged; or no name fits.
     """
+    every = {config.folder.as_posix(): config for config in suite.configs()}
+    wanted = [config for name, config in every.items() if fnmatchcase(name, only)]
+    if not wanted:
+        raise UserError(
+            f"no run of the suite is called {only!r}: its {len(every)} runs are called "
+            f"TASK/METHOD/seed-SEED, as {next(iter(every))}"
+        )
     jobs = []
-    for config in suite.configs():
+    for config in wanted:
         folder = (runs / suite.folder / config.folder).absolute()
         begun = read_settings(folder) if _stat(folder / CONFIG) else None
         if begun is not None:
