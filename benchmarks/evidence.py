@@ -40,7 +40,7 @@ def curves(root: Path) -> Table:
 def processors(root: Path) -> Table:
     """Success after each epoch of the same settings and seed on either processor.
 
-    Which one it was is known from the time of training: config.json did not say it yet.
+    Which one it was is known from the time of training: most of these runs' settings do not say it.
     """
     others = {(run.method, run.seed): run for run in find_runs(root / "push")}
     pairs = [(run, others[run.method, run.seed]) for run in find_runs(root / "fetch-push")]

@@ -66,20 +66,10 @@ def in_order(methods: set[str]) -> list[str]:
     return sorted(methods, key=lambda m: (rank.get(Method.parse(m).critic, len(rank)), m))
 
 
-FORMATS = {".pdf": {"CreationDate": None}, ".png": {}}
-"""Endings of the files of a figure, and what each is not to say of itself."""
-
-
-def discard(path: Path) -> None:
-    """Remove what `save` wrote."""
-    for suffix in FORMATS:
-        path.with_suffix(suffix).unlink(missing_ok=True)
-
-
 def save(figure: "Figure", path: Path) -> list[Path]:
     """Write a figure as PDF and PNG: the same figure, the same bytes."""
     written = []
-    for suffix, options in FORMATS.items():
+    for suffix, options in ((".pdf", {"CreationDate": None}), (".png", {})):
         content = io.BytesIO()
         figure.savefig(content, format=suffix[1:], dpi=150, metadata=options)
         write_atomically(path.with_suffix(suffix), content.getvalue())

@@ -113,6 +113,12 @@ def test_each_environments_own_word_counts_before_the_reward():
         "_success": np.array([True, True, False, False]),
     }
     assert told_success(told, otherwise).tolist() == [False, False, True, True]
+    wrapped = {"is_success": np.array([[False], [True], [True], [True]]), "_is_success": ~otherwise}
+    assert told_success(wrapped, otherwise).tolist() == [True, True, True, True]
+    with pytest.raises(
+        UserError, match=r"info\['is_success'\] must be one value, got shape \(2,\)"
+    ):
+        told_success(wrapped | {"is_success": np.zeros((4, 2))}, otherwise)
 
 
 @pytest.mark.parametrize(

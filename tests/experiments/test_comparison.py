@@ -167,6 +167,42 @@ def test_a_run_that_stopped_is_finished_and_nobody_is_the_best(tmp_path):
     assert all(row.complete for row in rows.values())
     assert not any(row.best or row.improvement for row in rows.values())
     assert "(`stop_at`)" in markdown(summary_of(tmp_path))
+    # One that was to stop, and was as good in its last epoch only, has ended as planned.
+    for seed in (1, 2):
+        write_run(tmp_path / "last", [0.1, 0.2, 0.95], seed, stop_at=0.9)
+        write_run(tmp_path / "last", [0.1, 0.2, 0.3], seed, stop_at=0.9, critic="bvn")
+        write_run(tmp_path / "low", [0.1, 0.6], seed, stop_at=0.6, epochs=9)
+    assert [row.best for row in rows_of(tmp_path / "last").values()] == [True, False]
+    assert show_cost(rows_of(tmp_path / "low")["ddpg-mrn"], 1) == "not known"
+
+
+def test_a_choice_without_the_run_that_stopped_can_be_ranked(tmp_path):
+    for seed in (1, 2):
+        write_run(tmp_path, [0.5, 0.9], seed)
+        write_run(tmp_path, [0.1, 0.2], seed, critic="bvn")
+        write_run(tmp_path, [0.1, 0.95], seed, critic="iqe", epochs=9, stop_at=0.9)
+    rows = rows_of(tmp_path)
+    assert not any(row.best for row in rows.values())
+    assert rows["ddpg-bvn"].improvement.value == 1
+    assert rows["ddpg-iqe"].improvement is None
+    assert [row.stopped for row in rows.values()] == [False, False, True]
+    assert summary_of(tmp_path).tasks == ()
+
+
+def test_a_method_of_which_a_seed_has_just_begun_is_not_finished(tmp_path):
+    for seed, task in itertools.product((1, 2), ("FetchPush", "FetchReach")):
+        write_run(tmp_path, [0.5, 0.6], seed, task=task)
+        write_run(tmp_path, [0.5, 0.4], seed, task=task, critic="bvn")
+    write_run(tmp_path, [], 3, critic="bvn", epochs=2)
+    runs = find_runs(tmp_path)
+    found = summarise(group(runs)[""], [run for run in runs if run.problem])
+    assert found.tasks == ("FetchReach",)
+    assert [row.complete for row in found.rows] == [True, True, True, False]
+    assert show_cost(found.rows[-1], 1) == "not yet"
+    with pytest.warns(UserWarning, match="not drawn: 1 in which no epoch is finished"):
+        draw_all(tmp_path, tmp_path / "out")
+    assert "| never | not yet |" not in (tmp_path / "out/table.md").read_text()
+    assert not (tmp_path / "out/aggregate.png").exists()
 
 
 def test_epochs_that_never_meet_are_warned_of_and_nobody_is_the_best(tmp_path):
@@ -176,7 +212,7 @@ def test_epochs_that_never_meet_are_warned_of_and_nobody_is_the_best(tmp_path):
     summary = summary_of(tmp_path)
     assert not any(row.best or row.improvement for row in summary.rows)
     (told,) = summary.warnings
-    assert "no run has got to where they first meet" in told
+    assert "epochs differ in length and have not met yet" in told
     assert summary.tasks == ()  # nor across tasks
     for seed in (1, 2):  # 3 epochs of 1,000 episodes are 5 of 600
         write_run(tmp_path / "met", [0.5, 0.9, 0.9], seed)

@@ -62,6 +62,8 @@ def test_a_file_without_a_seed_is_named_and_left_out(tmp_path):
     runs = find_runs(tmp_path / "alone")
     assert [run.seed for run in runs if not run.problem] == [1]
     assert ["'a' is not a seed" in run.problem for run in runs] == [False, True, False]
+    with pytest.warns(UserWarning, match=r"not drawn: .*seed-a.csv: .*seed-b.csv: 'b' is not a"):
+        draw_all(tmp_path / "alone", tmp_path / "out")
     # A method without a critic in its name is shown by its name.
     assert "| FetchPush | mine | 1 |" in markdown(summarise(group(runs)[""]))
 

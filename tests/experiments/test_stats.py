@@ -109,6 +109,10 @@ def test_of_few_runs_every_draw_counts_once():
     # Of two tasks with two runs: 16 draws, 4 of them of the lowest in one, 1 in both.
     two = [np.array([0.0, 0.4]), np.array([0.2, 1.0])]
     assert stats.aggregate_mean(two, RNG) == pytest.approx((0.4, 0.1, 0.7))
+    # Of 5 runs of either method there are 3,125 ** 2 draws, and no two random ones the same ends.
+    ours, theirs = [RNG.random(5)], [RNG.random(5)]
+    ends = {stats.aggregate_improvement(ours, theirs, np.random.default_rng(k)) for k in range(5)}
+    assert len(ends) == 1
 
 
 @pytest.mark.parametrize(("seeds", "share"), [(2, 0.5), (3, 0.75), (5, 0.84), (10, 0.9)])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mrn.envs import TASKS
 from mrn.errors import UserError
 from mrn.replay import ReplayBuffer
-from mrn.replay.memory import LARGEST
+from mrn.replay.buffer import LARGEST
 from tests.replay.helpers import CPU, HORIZON, SHAPE, counting_episodes, episode_id, filled, step_of
 
 
@@ -82,6 +82,8 @@ def test_places_of_the_largest_replay_fit_their_type(horizon):
         nearly_one = torch.tensor([0.0, 1 - 2**-53], dtype=torch.float64)
         expected = [first, (first + LARGEST - 1) % buffer.rows]
         assert buffer.draw(nearly_one).tolist() == expected
+    with pytest.raises(UserError, match="at most 500,000,000 transitions, got 500,000,001"):
+        ReplayBuffer(replace(SHAPE, horizon=horizon), LARGEST + 1, CPU)
     assert buffer.rows - 1 <= torch.iinfo(buffer.transitions.dtype).max
     assert buffer.rows - 1 + horizon <= torch.iinfo(buffer.until_end.dtype).max  # of hindsight
 

@@ -130,7 +130,8 @@ def test_versions_that_changed_are_kept_and_warned_of(tmp_path):
         tiny_run(tmp_path / "run", resume=True)
     read = read_about(tmp_path / "run")
     assert read.versions == now
-    assert read.earlier_versions == [before | {"cpu": "Abacus"}]
+    place = {"cpu": "Abacus", "threads": "1", "device": "cpu"}
+    assert read.earlier_versions == [before | place]
     assert int(read.machine["cores"]) >= 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -199,7 +200,7 @@ def test_a_callback_that_predicts_with_noise_does_not_change_training(tmp_path):
 
 def test_all_that_may_be_changed_can_be_typed_and_is_in_force(tmp_path, monkeypatch):
     """The remedy for a slow worker is a longer time: it must be one that `mrn resume` takes."""
-    tiny_run(tmp_path / "run", task="tests.envs.own_envs:Walk-v0", epochs=1)
+    tiny_run(tmp_path / "run", task=WALK, epochs=1, workers=True)
     made = []
 
     def spy(*arguments, **options):
@@ -208,10 +209,10 @@ def test_all_that_may_be_changed_can_be_typed_and_is_in_force(tmp_path, monkeypa
 
     monkeypatch.setattr("mrn.training.loop.make_envs", spy)
     asked = {
-        "epochs": "2", "stop_at": "0.99", "device": "cpu", "threads": "2", "workers": "True",
+        "epochs": "2", "stop_at": "0.99", "device": "cpu", "threads": "1",
         "worker_timeout": "5", "checkpoint_every": "3",
     }  # fmt: skip
-    assert set(asked) == set(CHANGEABLE)
+    assert set(asked) == set(CHANGEABLE) - {"workers"}  # which `mrn train --resume` takes
     options = [f"--{name.replace('_', '-')}={value}" for name, value in asked.items()]
     monkeypatch.setattr("sys.argv", ["mrn", "resume", str(tmp_path / "run"), *options])
     cli.main()
@@ -290,22 +291,29 @@ def test_a_run_keeps_the_threads_it_was_begun_with(tmp_path, monkeypatch):
     monkeypatch.setattr("mrn.training.loop.torch_threads", noted)
     tiny_run(tmp_path, epochs=1, threads=None)
     monkeypatch.setattr("mrn.device._cores", lambda: 4)
-    tiny_run(tmp_path, epochs=2, threads=None, resume=True)
-    tiny_run(tmp_path, epochs=3, threads=3, resume=True)  # asked for
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tiny_run(tmp_path, epochs=2, threads=None, resume=True)
+    with pytest.warns(UserWarning, match="threads was 2, now 3"):  # asked for
+        tiny_run(tmp_path, epochs=3, threads=3, resume=True)
     tiny_run(tmp_path, epochs=4, threads=None, resume=True)
     assert [count for count in used if count != 1] == [2, 2, 3, 3]
-    assert read_settings(tmp_path).threads == 3
+    assert read_settings(tmp_path).threads is None  # a setting for this machine is no other's
+    assert read_about(tmp_path).machine["threads"] == "3"
 
 
-def test_a_run_that_was_begun_without_a_gpu_goes_on_without(tmp_path, monkeypatch):
+def test_a_run_stays_on_its_kind_of_device_if_that_is_there(tmp_path, monkeypatch):
     tiny_run(tmp_path, epochs=1)
-    assert read_settings(tmp_path).device == "cpu"  # and not "auto"
     asked = []
     monkeypatch.setattr(
         "mrn.training.loop.find_device", lambda name: asked.append(name) or torch.device("cpu")
     )
-    tiny_run(tmp_path, epochs=2, resume=True)
-    assert asked == ["cpu"]
+    tiny_run(tmp_path, epochs=2, resume=True)  # where there may be a GPU by now
+    file = tmp_path / "config.json"
+    file.write_text(file.read_text().replace('"device": "cpu"', '"device": "cuda"'))
+    with pytest.warns(UserWarning, match="device was cuda, now cpu"):
+        tiny_run(tmp_path, epochs=3, resume=True)
+    assert asked == ["cpu", "auto"]
 
 
 def test_an_environment_that_has_changed_is_refused(tmp_path):

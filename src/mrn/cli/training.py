@@ -97,7 +97,6 @@ def resume(
     stop_at: float | None = None,
     device: str | None = None,
     threads: int | None = None,
-    workers: bool | None = None,
     worker_timeout: float | None = None,
     checkpoint_every: int | None = None,
     track: str | None = None,
@@ -110,16 +109,16 @@ def resume(
         stop_at: End before that, after the first evaluation with at least this success rate.
         device: `cpu`, `cuda`, `cuda:N`, or `auto`; by default as it was started.
         threads: CPU threads; by default as it was started.
-        workers: Run Gymnasium environments in processes of their own; by default as it was started.
-        worker_timeout: Seconds that one of these may take to answer; by default as it was started.
+        worker_timeout: Seconds that a process of an environment may take to answer (with
+            `--workers`); by default as it was started.
         checkpoint_every: Epochs between checkpoints; by default as it was started.
         track: Show the run in `wandb` or `trackio`; by default where it was shown until now.
     """
-    asked = locals()  # first of all, while these are the options
     from mrn.training.about import read_settings
-    from mrn.training.rundir import CHANGEABLE
 
-    changes: dict[str, Any] = {n: asked[n] for n in CHANGEABLE if asked[n] is not None}
+    asked = {"epochs": epochs, "stop_at": stop_at, "device": device, "threads": threads}
+    asked |= {"worker_timeout": worker_timeout, "checkpoint_every": checkpoint_every}
+    changes: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     if epochs is not None and stop_at is None:
         changes["stop_at"] = None  # who asks for more epochs does not mean to stop before them
     _run(dataclasses.replace(read_settings(run), **changes), run, True, track)

@@ -138,7 +138,10 @@ def told_success(info: Mapping[str, Any], otherwise: np.ndarray) -> np.ndarray:
     success = otherwise
     for key in reversed(SUCCESS):
         if key in info:
-            success = np.where(info[f"_{key}"], np.asarray(info[key], bool), success)
+            told = np.asarray(info[key], bool)
+            if told.size != len(otherwise):  # an array of one value, as some wrap it, is one
+                raise UserError(f"info[{key!r}] must be one value, got shape {told.shape[1:]}")
+            success = np.where(info[f"_{key}"], told.reshape(-1), success)
     return success
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from mrn.config import flatten, groups_of
-from mrn.experiments.epochs import Methods, late, level
+from mrn.experiments.epochs import Methods, late, lengths
 from mrn.experiments.runs import Run
 from mrn.recipes import RECIPES
 from mrn.training.rundir import CHANGEABLE
@@ -38,11 +38,11 @@ def differences(task: str, methods: Methods, names: dict[str, str]) -> list[str]
             f"{task}: epochs differ in length, and some runs have not got to where they first "
             f"meet; left out: {who}"
         )
-    if not level(methods):
+    if len(set().union(*lengths(methods).values())) > 1:
         found.append(
-            f"{task}: epochs differ in length, and no run has got to where they first meet; after "
-            "as many epochs, as here, some have played more episodes than others, and no method is "
-            "called the best"
+            f"{task}: epochs differ in length and have not met yet, or seeds of one method differ "
+            "in it: after as many epochs, as here, some have played more episodes than others, and "
+            "no method is called the best"
         )
     return found
 

@@ -29,11 +29,13 @@ def strides(methods: Methods) -> dict[str, int]:
     return found if reached else dict.fromkeys(methods, 1)
 
 
-def level(methods: Methods) -> bool:
-    """Whether a common epoch is as many episodes by each method, as far as anyone knows."""
+def lengths(methods: Methods) -> dict[str, set[int]]:
+    """Episodes in a common epoch of each method's runs: one for all, where they are alike and have
+    met; without those of which nobody knows."""  # noqa: D205, D209
     by = strides(methods)
-    each = {by[m] * episodes_per_epoch(run) for m, runs in methods.items() for run in runs}
-    return len(each - {0}) <= 1
+    return {
+        m: {by[m] * episodes_per_epoch(run) for run in runs} - {0} for m, runs in methods.items()
+    }
 
 
 def late(methods: Methods) -> Methods:

@@ -3,6 +3,7 @@
 import os
 import textwrap
 import warnings
+from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from mrn.errors import UserError
 from mrn.experiments.epochs import Methods, curves, episodes_per_epoch, strides
-from mrn.experiments.runs import Array, Run, find_runs, group
+from mrn.experiments.runs import NOT_YET, Array, Run, find_runs, group
 from mrn.experiments.stats import mean_and_std, mean_band
 from mrn.experiments.suites import ABLATIONS, SUITES
 from mrn.experiments.summary import OURS, Summary, shared_epochs, short_names, summarise
@@ -18,7 +19,7 @@ from mrn.experiments.wording import OF_FEW, as_csv, markdown
 from mrn.files import make_folder, write_atomically
 from mrn.intervals import Interval
 from mrn.naming import Method, safe_name
-from mrn.plotting import colours, discard, in_order, pyplot, save
+from mrn.plotting import colours, in_order, pyplot, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +46,8 @@ def draw_all(root: Path, out: Path) -> list[Path]:
         What was written, the settings aside.
 
     Warns:
-        UserWarning: Runs that are compared were not trained alike; the table says so too.
+        UserWarning: Runs that are compared were not trained alike, which the table says too; runs
+            could not be drawn; or pictures of earlier calls lie there.
 
     Raises:
         UserError: There are no runs, or none with a finished epoch.
@@ -58,7 +60,9 @@ def draw_all(root: Path, out: Path) -> list[Path]:
     for experiment, tasks in groups.items():
         folder = out / experiment
         make_folder(folder)
-        summary = summarise(tasks)
+        others = [run for run in runs if run.experiment == experiment and run.problem]
+        summary = summarise(tasks, others)
+        _warn_of_missing(others)
         for told in summary.warnings:
             warnings.warn(f"{experiment or root}: {told}", stacklevel=2)
         planned = _planned(experiment or root.resolve().name, tasks)
@@ -70,17 +74,32 @@ def draw_all(root: Path, out: Path) -> list[Path]:
             pictures["ablation"] = draw_curves(
                 ablation, list(ablation), in_order(_methods(ablation))
             )
-        for name in PICTURES:
-            if name in pictures:
-                written += save(pictures[name], folder / name)
-            else:  # what an earlier call drew is not of these runs
-                discard(folder / name)
+        for name, picture in pictures.items():
+            written += save(picture, folder / name)
+        _warn_of_others(folder, pictures)
         write_atomically(folder / "table.md", markdown(summary).encode())
         write_atomically(folder / "table.csv", as_csv(summary).encode())
         written += [folder / "table.md", folder / "table.csv"]
         seeds = (runs for methods in tasks.values() for runs in methods.values())
         written += [_copy_metrics(run, folder) for runs in seeds for run in runs]
     return written
+
+
+def _warn_of_missing(runs: list[Run]) -> None:
+    """Name the runs that cannot be drawn; count those that are only beginning."""
+    beginning = sum(run.problem == NOT_YET for run in runs)
+    said = [f"{beginning} in which {NOT_YET}"] if beginning else []
+    said += [f"{run.path}: {run.problem}" for run in runs if run.problem != NOT_YET]
+    if said:
+        warnings.warn(f"runs that are not drawn: {'; '.join(said)}", stacklevel=3)
+
+
+def _warn_of_others(folder: Path, drawn: Container[str]) -> None:
+    """A picture that was drawn of other runs does not fit the table beside it any more."""
+    others = [name for name in PICTURES if name not in drawn]
+    found = [str(path) for name in others for path in sorted(folder.glob(f"{name}.p*"))]
+    if found:
+        warnings.warn(f"pictures that are not of these runs: {', '.join(found)}", stacklevel=3)
 
 
 def draw_curves(tasks: Tasks, names: list[str], methods: list[str]) -> "Figure":

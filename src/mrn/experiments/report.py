@@ -86,10 +86,11 @@ def _data(runs: list[Run]) -> dict[str, Any]:
     problems = [f"{run.path}: {run.problem}" for run in runs if run.problem]
     experiments = []
     for name, tasks in group(runs).items():
-        summary = summarise(tasks)
+        others = [run for run in runs if run.experiment == name and run.problem]
+        summary = summarise(tasks, others)
         found = {row.method for row in summary.rows}
         problems += [f"{name}: {told}" if name else told for told in summary.warnings]
-        rows = [row for place in tasks.items() for row in rows_of_choices(*place)]
+        rows = [row for place in tasks.items() for row in rows_of_choices(*place, others)]
         by = {task: strides(methods) for task, methods in tasks.items()}
         experiments.append(
             {
@@ -133,7 +134,9 @@ def _row(row: Row) -> dict[str, Any]:
         "epochs": row.epochs,
         "own": row.own,
         "planned": row.planned,
-        "ranked": row.ranked,
+        "stride": row.stride,
+        "length": row.length,
+        "stopped": row.stopped,
         "complete": row.complete,
         "success": row.success,
         "counted": row.counted,

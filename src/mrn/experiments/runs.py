@@ -69,9 +69,11 @@ class Run:
 
     @property
     def stopped(self) -> bool:
-        """Whether it ended because it was as good as it was to be."""
-        stop_at = None if self.config is None else self.config.stop_at
-        return stop_at is not None and bool((self.success >= stop_at).any())
+        """Whether it ended before its last epoch because it was as good as it was to be."""
+        if self.config is None or self.config.stop_at is None:
+            return False
+        early = self.config.epochs is None or self.epochs < self.config.epochs
+        return early and bool((self.success >= self.config.stop_at).any())
 
     @property
     def planned(self) -> int:

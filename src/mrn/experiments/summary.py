@@ -5,13 +5,14 @@ been trained for longer, or loses by not being finished. Where their epochs have
 of episodes, an epoch is what makes whole epochs of each.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
 
 from mrn.experiments.comparable import differences
-from mrn.experiments.epochs import Methods, curves, late, level, strides
+from mrn.experiments.epochs import Methods, curves, late, lengths, strides
 from mrn.experiments.runs import Array, Run
 from mrn.experiments.stats import (
     LEVEL,
@@ -47,13 +48,12 @@ class Row:
     own: int
     """Epochs that all of its seeds have finished."""
     planned: int
+    length: tuple[int, ...]
+    """Episodes in a common epoch; several lengths, if its seeds differ; none, if nobody knows."""
     complete: bool
     """Whether all of its seeds have got as far as they were to, those that are left out, too."""
     stopped: bool
-    """Whether one of its seeds ended because of its success."""
-    ranked: bool
-    """Whether it can be said which method on the task is better: not where epochs of different
-    length never met, nor where a run of any stopped."""
+    """Whether one of its seeds ended early, because of its success."""
     success: Interval
     """Mean over seeds after the last of the epochs, with its bootstrap interval."""
     counted: Interval | None
@@ -77,7 +77,7 @@ class Row:
     """No other method's mean is higher on this task, and all have enough seeds to say so."""
     improvement: Interval | None = None
     """Probability that a run with the critic `mrn`, all else alike, has a larger area than a run of
-    this; None where there is none, or this is it, or either has too few seeds to be ranked."""
+    this; None where there is none, or this is it, or the two cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -99,21 +99,31 @@ class Summary:
 
     rows: tuple[Row, ...]
     tasks: tuple[str, ...]
-    """Of the aggregates: those that every method has finished, and can be ranked on."""
+    """Of the aggregates: those that every method has finished, and on which all can be compared."""
     aggregates: tuple[Aggregate, ...]
     warnings: tuple[str, ...] = ()
     """Where methods, or the seeds of one, were not trained alike."""
 
 
-def summarise(tasks: dict[str, Methods]) -> Summary:
-    """Figures for the runs of an experiment, by task and method."""
+def summarise(tasks: dict[str, Methods], begun: Iterable[Run] = ()) -> Summary:
+    """Figures for the runs of an experiment.
+
+    Args:
+        tasks: Those that have finished an epoch, by task and method.
+        begun: Others: a method with one that will show something yet is not finished.
+    """
     rows: list[Row] = []
     for task, methods in tasks.items():
-        found = _rows(task, methods, shared_epochs(methods))
+        found = _rows(task, methods, shared_epochs(methods), begun)
         rows += [replace(row, best=row in _best(found)) for row in found]
     names = in_order({row.method for row in rows})
-    whole = {(row.task, row.method): row for row in rows if row.complete and row.ranked}
-    across = tuple(task for task in tasks if all((task, name) in whole for name in names))
+    whole = {(row.task, row.method): row for row in rows if row.complete}
+    across = tuple(
+        task
+        for task in tasks
+        if all((task, name) in whole for name in names)
+        if comparable([whole[task, name] for name in names])
+    )
     of = {name: [whole[task, name] for task in across] for name in names}
     aggregates = [_aggregate(of[name], of.get(_with_ours(name))) for name in names if across]
     warnings = [told for place in tasks.items() for told in differences(*place, short_names(names))]
@@ -125,14 +135,25 @@ def shared_epochs(methods: Methods) -> int:
     return min(_own_epochs(methods))
 
 
-def rows_of_choices(task: str, methods: Methods) -> list[Row]:
+def comparable(rows: Iterable[Row]) -> bool:
+    """Whether it can be said which method on a task is better.
+
+    Not where epochs of different length never met; nor where a run ended because of its success,
+    which is then no measure of it.
+    """
+    rows = list(rows)
+    one_length = len({length for row in rows for length in row.length}) <= 1
+    return one_length and not any(row.stopped for row in rows)
+
+
+def rows_of_choices(task: str, methods: Methods, begun: Iterable[Run] = ()) -> list[Row]:
     """Figures for any choice among the methods on a task: what is shared depends on the choice.
 
     After each number of epochs at which a method ends, a row for each that has as many.
     """
     rows: list[Row] = []
     for epochs in sorted(_own_epochs(methods)):
-        rows += _rows(task, methods, epochs)
+        rows += _rows(task, methods, epochs, begun)
     return rows
 
 
@@ -153,19 +174,19 @@ def _whole(runs: list[Run], stride: int) -> int:
     return min(run.epochs for run in runs) // stride
 
 
-def _rows(task: str, methods: Methods, epochs: int) -> list[Row]:
+def _rows(task: str, methods: Methods, epochs: int, begun: Iterable[Run]) -> list[Row]:
     """The methods that have so many epochs, each beside the critic `mrn` with all else alike."""
-    by, rows = strides(methods), {}
-    ranked = level(methods) and not any(run.stopped for runs in methods.values() for run in runs)
+    by, length, rows = strides(methods), lengths(methods), {}
+    awaited = {run.method for run in begun if run.task == task and not run.settled}
     for method, runs in _in_time(methods).items():
         if _whole(runs, by[method]) >= epochs:
-            complete = all(run.finished for run in methods[method])
-            row = _row(task, method, runs, by[method], epochs)
-            rows[method] = replace(row, complete=complete, ranked=ranked)
-    ours = {method: rows.get(_with_ours(method)) for method in rows}
+            complete = method not in awaited and all(run.finished for run in methods[method])
+            known = (tuple(sorted(length[method])), complete)
+            rows[method] = _row(task, method, runs, by[method], epochs, *known)
     return [
-        replace(row, improvement=_improvement([row], [beside] if beside else None))
-        for row, beside in zip(rows.values(), ours.values(), strict=True)
+        replace(row, improvement=_improvement([row], [ours] if ours else None))
+        for method, row in rows.items()
+        for ours in [rows.get(_with_ours(method))]
     ]
 
 
@@ -174,8 +195,16 @@ def _with_ours(method: str) -> str:
     return str(Method.parse(method)._replace(critic=OURS))
 
 
-def _row(task: str, method: str, runs: list[Run], stride: int, epochs: int) -> Row:
-    """As far as these runs tell it; nothing is compared yet."""
+def _row(
+    task: str,
+    method: str,
+    runs: list[Run],
+    stride: int,
+    epochs: int,
+    length: tuple[int, ...],
+    complete: bool,
+) -> Row:
+    """The figures of a method alone."""
     table = curves(runs)[:, stride - 1 :: stride][:, :epochs]  # (seeds, epochs)
     finals = np.array([_last(curve) for curve in table])
     areas = np.array([area_under_curve(curve) for curve in table])
@@ -191,9 +220,9 @@ def _row(task: str, method: str, runs: list[Run], stride: int, epochs: int) -> R
         stride=stride,
         own=_whole(runs, stride),
         planned=max(run.planned for run in runs) // stride,
-        complete=False,
+        length=length,
+        complete=complete,
         stopped=any(run.stopped for run in runs),
-        ranked=False,
         success=aggregate_mean([finals], _rng()),
         counted=_counted(runs[0], float(finals[0])) if len(runs) == 1 else None,
         std=float(mean_and_std(finals)[1]),
@@ -228,7 +257,7 @@ def _last(curve: Array) -> float:
 
 def _best(rows: list[Row]) -> list[Row]:
     """The highest, more than one if they are level; none where a method has too few seeds."""
-    if len(rows) < 2 or not rows[0].ranked or min(len(row.seeds) for row in rows) < ENOUGH:
+    if len(rows) < 2 or not comparable(rows) or min(len(row.seeds) for row in rows) < ENOUGH:
         return []
     top = max(row.success.value for row in rows)
     return [row for row in rows if row.success.value > top - LEVEL]
@@ -244,9 +273,9 @@ def _aggregate(rows: list[Row], ours: list[Row] | None) -> Aggregate:
 def _improvement(rows: list[Row], ours: list[Row] | None) -> Interval | None:
     """Of the critic `mrn` over a method's, on the same tasks."""
     every = [*rows, *(ours or [])]
-    if not ours or rows == ours or not all(row.ranked for row in every):
+    if not ours or rows == ours or min(len(row.seeds) for row in every) < ENOUGH:
         return None
-    if min(len(row.seeds) for row in every) < ENOUGH:
+    if not all(comparable(pair) for pair in zip(rows, ours, strict=True)):
         return None
     better, areas = ([np.array(row.areas) for row in each] for each in (ours, rows))
     return aggregate_improvement(better, areas, _rng())

@@ -29,7 +29,7 @@ def markdown(summary: Summary) -> str:
         seeds = str(len(row.seeds))
         better = [_show_known(row.improvement)] if compared else []
         rows.append((row.task, names[row.method], seeds, epochs, *figures, *costs, *better))
-    notes = [*shared_epochs(summary), *(f"Beware: {text}." for text in summary.warnings)]
+    notes = [*about_epochs(summary), *(f"Beware: {text}." for text in summary.warnings)]
     text = tables.markdown((heads, rows)) + f"\n\n{_about_intervals(summary)}\n"
     text += "".join(f"\n{note}\n" for note in notes)
     if len(summary.tasks) < 2:
@@ -70,7 +70,7 @@ def _about_intervals(summary: Summary) -> str:
     return " ".join(said)
 
 
-def shared_epochs(summary: Summary) -> list[str]:
+def about_epochs(summary: Summary) -> list[str]:
     """For each task on which runs differ in number or length of epochs: which ones count."""
     names = short_names([row.method for row in summary.rows])
     notes = []
@@ -78,11 +78,15 @@ def shared_epochs(summary: Summary) -> list[str]:
         rows = [row for row in summary.rows if row.task == task]
         longer = [f"{row.stride} of {names[row.method]}" for row in rows if row.stride > 1]
         if longer:
-            notes.append(f"{task}: an epoch here is as many episodes as {', '.join(longer)}.")
+            notes.append(
+                f"{task}: an epoch here is as many episodes as {', '.join(longer)}. Episodes to 50 "
+                "and 90 % are those of own evaluations: after shorter epochs these come more "
+                "often, and may see it sooner."
+            )
         if any(row.stopped for row in rows):
             notes.append(
-                f"{task}: runs ended where they were as good as they were to be (`stop_at`); what "
-                "they would have done after that is not known, and no method is called the best."
+                f"{task}: runs ended early, as good as they were to be (`stop_at`); what they "
+                "would have done after that is not known, and no method is called the best."
             )
         if all(row.epochs == row.own for row in rows):
             continue
@@ -126,7 +130,7 @@ def show_cost(row: Row, threshold: int) -> str:
     reached, seeds = row.reached[threshold], len(row.seeds)
     episodes, epochs = row.episodes_to[threshold], row.epochs_to[threshold]
     if isinf(epochs):
-        text = "never" if row.complete else "not yet"
+        text = "not known" if row.stopped else "never" if row.complete else "not yet"
         return f"{text} (but {reached} of {seeds})" if reached else text
     text = f"{episodes:,.0f}" if isfinite(episodes) else f"epoch {epochs:g}"
     return text if reached == seeds else f"{text} ({reached} of {seeds})"
@@ -152,7 +156,7 @@ def as_csv(summary: Summary) -> str:
         + ["success_std", "one_seed_low", "one_seed_high", "area", "area_low", "area_high"]
         + ["improvement", "improvement_low", "improvement_high"]
         + [f"episodes_to_{end}" for end in ends]
-        + [f"epochs_to_{end}" for end in ends]
+        + [f"own_epochs_to_{end}" for end in ends]
     )
     for row in summary.rows:
         place = [row.task, row.method, len(row.seeds), row.epochs, row.planned, row.stride]

@@ -48,6 +48,11 @@ ROWS = ("state", "achieved", "goal", "action", "since_start", "until_end", "term
 """The tables that make a row."""
 
 
+LARGEST = 5 * 10**8
+"""Transitions that one replay may hold. An episode takes a row more than it has transitions, so
+there are at most twice as many rows; and places up to twice their number must fit into int32."""
+
+
 def check_capacity(capacity: int, at_once: int, horizon: int) -> None:
     """Refuse a capacity, in transitions, that does not hold the episodes stored at once.
 
@@ -83,6 +88,11 @@ class ReplayBuffer:
                 achieved at the end does not count as achieved at the start.
         """
         check_capacity(capacity, at_once, shape.horizon)
+        if capacity > LARGEST:
+            raise UserError(
+                f"a process holds at most {LARGEST:,} transitions, got {capacity:,}: lower "
+                "--capacity"
+            )
         self.horizon, self.reward = shape.horizon, reward
         self.rows = capacity // shape.horizon * (shape.horizon + 1)
 

@@ -7,16 +7,12 @@ from mrn.checked import Checked, Limits, Share
 
 Relabel = Literal["future", "final", "episode"]
 
-LARGEST = 5 * 10**8
-"""Transitions that a replay may hold. An episode takes a row more than it has transitions, so there
-are at most twice as many rows; and places up to twice their number must fit into int32."""
-
 
 @dataclass(frozen=True)
 class Memory(Checked):
     """The replay buffer and hindsight relabelling."""
 
-    capacity: Annotated[int, Limits(least=1, most=LARGEST)] = 1_000_000
+    capacity: Annotated[int, Limits(least=1, most=10**15)] = 1_000_000
     """Transitions kept, in whole episodes."""
     relabel: Relabel = "future"
     """Which achieved goals of its own episode may replace a transition's goal."""

@@ -19,6 +19,8 @@ from mrn.files import parse_json, read_bounded
 from mrn.team import launcher
 from mrn.training.layout import CONFIG
 
+ROUNDING = ("cpu", "device", "threads")
+"""What of a machine decides how sums are rounded."""
 _PACKAGES = ("mrn", "torch", "numpy", "envpool", "gymnasium", "gymnasium-robotics", "mujoco")
 
 
@@ -87,13 +89,14 @@ def _texts(table: Any) -> dict[str, str]:
 def as_begun(config: Config, path: Path) -> Config:
     """What settings leave to the machine, as it was when the run in a folder was begun.
 
-    Another number of threads, or a GPU that there was not, rounds sums in another order.
+    Another number of threads, or a GPU that there was not, rounds sums in another order. A GPU that
+    is no longer there is no reason not to go on.
     """
-    if not (path / CONFIG).exists():
-        return config
-    begun = read_settings(path)
-    device = begun.device if config.device == "auto" else config.device
-    return replace(config, device=device, threads=config.threads or begun.threads)
+    begun = read_about(path).machine if (path / CONFIG).exists() else {}
+    threads = int(begun["threads"]) if begun.get("threads", "").isdecimal() else None
+    stays = config.device == "auto" and begun.get("device") == "cpu"
+    device = "cpu" if stays else config.device
+    return replace(config, threads=config.threads or threads, device=device)
 
 
 def check_processes(path: Path, processes: int) -> None:
@@ -111,14 +114,18 @@ def check_processes(path: Path, processes: int) -> None:
         )
 
 
-def circumstances(path: Path) -> dict[str, Any]:
-    """Versions and machine, and those of earlier parts of the run where they differ."""
-    here, now, earlier = machine(), versions() | commit(), []
+def circumstances(path: Path, place: Mapping[str, str]) -> dict[str, Any]:
+    """Versions and machine, and those of earlier parts of the run where they differ.
+
+    Args:
+        path: The run's folder.
+        place: Which part of the machine is used: `threads` and `device`.
+    """
+    here, now, earlier = {**machine(), **place}, versions() | commit(), []
     if (path / CONFIG).exists():
         about = read_about(path)
         earlier = [dict(each) for each in about.earlier_versions]
-        # Processors of different make round differently.
-        before = about.versions | {k: v for k, v in about.machine.items() if k == "cpu"}
+        before = about.versions | {k: v for k, v in about.machine.items() if k in ROUNDING}
         changed = [
             f"{name} was {old}, now {new}"
             for name, old in before.items()

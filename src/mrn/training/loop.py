@@ -64,14 +64,12 @@ def _run(
 ) -> Agent:
     if config.critic != NO_CRITIC:
         find_critic(config.critic)
-    config = as_begun(config, folder) if resume else config
-    device = find_device(config.device)
+    here = as_begun(config, folder) if resume else config
+    device = find_device(here.device)
     task = find_task(config.task, config.reward_shift, config.env_kwargs)
     shape, plan = task.shape, config.schedule
-    epochs, threads = config.epochs or task.epochs, config.threads or default_threads()
-    # What was left open is kept with the run: on another machine it would be something else.
-    where = device.type if config.device == "auto" else config.device
-    config = replace(config, epochs=epochs, threads=threads, device=where)
+    epochs, threads = config.epochs or task.epochs, here.threads or default_threads()
+    config = replace(config, epochs=epochs)
 
     if resume and folder.is_dir() and is_finished_run(folder, config, shape):
         say(f"{folder} is finished: there is nothing left to train", progress)
@@ -86,7 +84,8 @@ def _run(
         return make_envs(shape, count, *engine, first=team.rank * count)
 
     tests = -(-min(plan.episodes, plan.eval_episodes or 1) // team.size)
-    about = (folder, config, shape, resume, trainer.metrics, team.size)
+    place = {"threads": str(threads), "device": device.type}
+    about = (folder, config, shape, resume, trainer.metrics, team.size, place)
     go_on = f"{launcher(team.size)} resume {shlex.quote(str(folder))}"
     with (
         memory_errors(f"a new run needs less: {SMALLER}", RunError),

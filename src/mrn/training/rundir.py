@@ -4,6 +4,7 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from mrn.config import Config, flatten
@@ -41,6 +42,7 @@ class RunDir:
         resume: bool = False,
         metrics: Iterable[str] = (),
         processes: int = 1,
+        place: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Take a folder: an empty one, or that of an earlier run of these settings to resume.
 
@@ -51,6 +53,7 @@ class RunDir:
             resume: Whether an earlier run there is to go on.
             metrics: The learner's own columns.
             processes: How many train the run.
+            place: Where: `threads` and `device`.
 
         Raises:
             UserError: The folder is taken or of another run; nothing in it was changed.
@@ -70,7 +73,7 @@ class RunDir:
             if resume:
                 is_finished_run(path, config, shape)  # refuses other settings
             about = {"config": config.to_dict(), "task": vars(shape), "processes": processes}
-            about |= circumstances(path)
+            about |= circumstances(path, place)
             self.about = json.dumps(about, indent=2).encode()
         except BaseException:
             self.lock.close()

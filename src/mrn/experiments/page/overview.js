@@ -22,14 +22,19 @@ function cell(row, measure) {
   return [percent(value), counted ? `one seed: ${range(counted[1], counted[2])}*` : "one seed", ...after];
 }
 
+// Not where epochs of different length never met, nor where a run ended early because of its success.
+function comparable(rows) {
+  return new Set(rows.flatMap((row) => row.length)).size < 2 && !rows.some((row) => row.stopped);
+}
+
 // The highest share, or the fewest episodes; all that are level. Of one seed nothing can be said.
 function bestOf(rows, measure) {
   if (measure === "better" || rows.length < 2 || rows.some((row) => row.seeds < 2)) return [];
-  if (SHARE_MEASURES.includes(measure) && !rows[0].ranked) return []; // unequal episodes, or ended early
-  const got = rows.filter((row) => SHARE_MEASURES.includes(measure) || row[measure].epochs !== null);
-  const known = got.every((row) => SHARE_MEASURES.includes(measure) || row[measure].episodes !== null);
-  const worth = (row) => SHARE_MEASURES.includes(measure)
-    ? row[measure][0] : -(known ? row[measure].episodes : row[measure].epochs);
+  const share = SHARE_MEASURES.includes(measure), once = new Set(rows.map((row) => row.stride)).size < 2;
+  if (share ? !comparable(rows) : !once) return []; // who is evaluated more often is seen there sooner
+  const got = rows.filter((row) => share || row[measure].epochs !== null);
+  const known = got.every((row) => share || row[measure].episodes !== null);
+  const worth = (row) => share ? row[measure][0] : -(known ? row[measure].episodes : row[measure].epochs);
   const top = Math.max(...got.map(worth));
   return got.filter((row) => worth(row) > top - 1e-9);
 }
@@ -48,7 +53,8 @@ function tableNote(rows, measure) {
                 "episodes; how much other seeds would differ is not known.");
     note.push(shared);
   } else note.push("Median over seeds of the training episodes until an evaluation first reached it.");
-  note.push("The best is marked where each has at least two seeds; those that are level share the mark.");
+  note.push("The best is marked where each has at least two seeds, none ended early by stop_at, and all are compared " +
+            "and evaluated after as many episodes; those that are level share the mark.");
   return note.join(" ");
 }
 
