@@ -1,7 +1,7 @@
 """How far the suites of the evidence are, and what they have cost: `python -m benchmarks.evidence`.
 
-From the runs that are kept in results/ into the page there; with the curves of `push` in figures,
-and what another processor changes.
+From the runs that are kept in results/ into the page there; with the success of each run of some
+tasks after each epoch, and what another processor changes.
 """
 
 from pathlib import Path
@@ -15,6 +15,8 @@ from mrn.tables import Table, show, write_sections
 RESULTS = Path(__file__).parents[1] / "results"
 SUITES = ("push", "hand", "forms-reach", "forms-push", "pick-slide", "ablation", "all-tasks")
 """In the order in which they are trained."""
+SHOWN = (("push", "FetchPush"), ("hand", "BlockRotateZ"))
+"""Suites and tasks of which the page has every run."""
 
 
 def table(root: Path) -> Table:
@@ -29,12 +31,10 @@ def table(root: Path) -> Table:
     return ("suite", "runs kept", "core-hours"), rows
 
 
-def curves(root: Path) -> Table:
-    """Success of each run of `push` after each epoch."""
-    runs = [
-        run for runs in group(find_runs(root / "push"))[""]["FetchPush"].values() for run in runs
-    ]
-    return _curves("seed", [(str(run.seed), run) for run in runs])
+def curves(folder: Path, task: str) -> Table:
+    """Success of each run of a suite on a task after each epoch."""
+    methods = group(find_runs(folder))[""][task]
+    return _curves("seed", [(str(run.seed), run) for runs in methods.values() for run in runs])
 
 
 def processors(root: Path) -> Table:
@@ -59,7 +59,8 @@ def _curves(what: str, runs: list[tuple[str, Run]]) -> Table:
 
 def sections(root: Path) -> dict[str, Table]:
     """All that the page has of it."""
-    return {"evidence": table(root), "push": curves(root), "processors": processors(root)}
+    shown = {task: curves(root / suite, task) for suite, task in SHOWN}
+    return {"evidence": table(root), "processors": processors(root)} | shown
 
 
 def main() -> None:
