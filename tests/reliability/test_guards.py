@@ -136,7 +136,9 @@ def test_other_settings_are_refused_with_the_list_of_fields(two_epochs, tmp_path
 
 def test_a_finished_run_can_be_trained_longer_on_other_threads(whole, two_epochs, tmp_path):
     shutil.copytree(two_epochs, tmp_path / "run")
-    tiny_run(tmp_path / "run", epochs=3, resume=True, threads=2, checkpoint_every=5, **LARGER)
+    other = {"threads": 2, "checkpoint_every": 5}
+    with pytest.warns(UserWarning, match="threads was 1, now 2"):  # its digits may differ
+        tiny_run(tmp_path / "run", epochs=3, resume=True, **other, **LARGER)
     assert same_run(whole, tmp_path / "run")
     agent = tiny_run(tmp_path / "run", epochs=3, resume=True, **LARGER)  # nothing left to do
     assert agent.config.epochs == 3

@@ -134,7 +134,7 @@ def circumstances(path: Path, place: Mapping[str, str]) -> dict[str, Any]:
         if changed:
             earlier.append(before)
             warnings.warn(
-                f"{path} was begun elsewhere or with other versions: {'; '.join(changed)}; its "
+                f"{path} was begun elsewhere or otherwise: {'; '.join(changed)}; its "
                 "numbers may differ from those of a run that was not interrupted",
                 stacklevel=2,
             )
