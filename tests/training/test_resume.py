@@ -125,7 +125,7 @@ def test_versions_that_changed_are_kept_and_warned_of(tmp_path):
     about["versions"] = before
     about["machine"]["cpu"] = "Abacus"
     file.write_text(json.dumps(about))
-    told = "other versions: torch was 1.0, now .*; commit was abc, now .*; cpu was Abacus, now"
+    told = "otherwise: torch was 1.0, now .*; commit was abc, now .*; cpu was Abacus, now"
     with pytest.warns(UserWarning, match=told):
         tiny_run(tmp_path / "run", resume=True)
     read = read_about(tmp_path / "run")
