@@ -8,6 +8,7 @@ improvement.
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -100,7 +101,7 @@ def bootstrap(
         return Interval(value, float("nan"), float("nan"))
     counts = [len(runs) for runs in scores]
     if math.prod(math.comb(2 * count - 1, count) for count in counts) <= ALL:
-        places, likely = _every_draw(counts)
+        places, likely = _every_draw(tuple(counts))
     else:
         places = [rng.integers(count, size=(repetitions, count)) for count in counts]
         likely = np.full(repetitions, 1 / repetitions)
@@ -111,7 +112,8 @@ def bootstrap(
     return Interval(value, float(low), float(high))
 
 
-def _every_draw(counts: list[int]) -> tuple[list[NDArray[np.intp]], Array]:
+@lru_cache(maxsize=16)  # a band asks for the same at each epoch
+def _every_draw(counts: tuple[int, ...]) -> tuple[list[NDArray[np.intp]], Array]:
     """Every way to draw anew from all strata, but for the order, and how likely each is.
 
     Returns:
