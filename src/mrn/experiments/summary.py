@@ -5,7 +5,7 @@ been trained for longer, or loses by not being finished. Where their epochs have
 of episodes, an epoch is what makes whole epochs of each.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -105,7 +105,7 @@ class Summary:
     """Where methods, or the seeds of one, were not trained alike."""
 
 
-def summarise(tasks: dict[str, Methods], begun: Iterable[Run] = ()) -> Summary:
+def summarise(tasks: dict[str, Methods], begun: Sequence[Run] = ()) -> Summary:
     """Figures for the runs of an experiment.
 
     Args:
@@ -146,7 +146,7 @@ def comparable(rows: Iterable[Row]) -> bool:
     return one_length and not any(row.stopped for row in rows)
 
 
-def rows_of_choices(task: str, methods: Methods, begun: Iterable[Run] = ()) -> list[Row]:
+def rows_of_choices(task: str, methods: Methods, begun: Sequence[Run] = ()) -> list[Row]:
     """Figures for any choice among the methods on a task: what is shared depends on the choice.
 
     After each number of epochs at which a method ends, a row for each that has as many.
@@ -174,7 +174,7 @@ def _whole(runs: list[Run], stride: int) -> int:
     return min(run.epochs for run in runs) // stride
 
 
-def _rows(task: str, methods: Methods, epochs: int, begun: Iterable[Run]) -> list[Row]:
+def _rows(task: str, methods: Methods, epochs: int, begun: Sequence[Run]) -> list[Row]:
     """The methods that have so many epochs, each beside the critic `mrn` with all else alike."""
     by, length, rows = strides(methods), lengths(methods), {}
     awaited = {run.method for run in begun if run.task == task and not run.settled}
