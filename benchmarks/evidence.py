@@ -15,8 +15,12 @@ from mrn.tables import Table, show, write_sections
 RESULTS = Path(__file__).parents[1] / "results"
 SUITES = ("push", "hand", "forms-reach", "forms-push", "pick-slide", "ablation", "all-tasks")
 """In the order in which they are trained."""
-SHOWN = (("push", "FetchPush"), ("hand", "BlockRotateZ"))
-"""Suites and tasks of which the page has every run."""
+SHOWN = (
+    ("FetchPush", "push", "FetchPush"),
+    ("BlockRotateZ", "hand", "BlockRotateZ"),
+    ("forms", "forms-push", "FetchPush"),
+)
+"""Sections of the page with every run of a suite on a task."""
 
 
 def table(root: Path) -> Table:
@@ -59,7 +63,7 @@ def _curves(what: str, runs: list[tuple[str, Run]]) -> Table:
 
 def sections(root: Path) -> dict[str, Table]:
     """All that the page has of it."""
-    shown = {task: curves(root / suite, task) for suite, task in SHOWN}
+    shown = {name: curves(root / suite, task) for name, suite, task in SHOWN}
     return {"evidence": table(root), "processors": processors(root)} | shown
 
 
