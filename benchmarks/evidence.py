@@ -13,7 +13,16 @@ from mrn.naming import Method
 from mrn.tables import Table, show, write_sections
 
 RESULTS = Path(__file__).parents[1] / "results"
-SUITES = ("push", "hand", "forms-reach", "forms-push", "pick-slide", "ablation", "all-tasks")
+SUITES = (
+    "push",
+    "hand",
+    "forms-reach",
+    "forms-push",
+    "push-norms",
+    "pick-slide",
+    "ablation",
+    "all-tasks",
+)
 """In the order in which they are trained."""
 SHOWN = (
     ("FetchPush", "push", "FetchPush"),
@@ -27,12 +36,17 @@ def table(root: Path) -> Table:
     """A line for each suite."""
     rows = []
     for name in SUITES:
-        file, folder = root / "suites" / f"{name}.toml", root / name
-        runs = [run for run in find_runs(folder) if run.finished] if folder.is_dir() else []
+        suite = find_suite(str(root / "suites" / f"{name}.toml"))
+        planned, folder = {config.folder for config in suite.configs()}, root / suite.folder
+        there = find_runs(folder) if folder.is_dir() else []
+        runs = [run for run in there if run.finished and _place(run, folder) in planned]
         hours = sum(float(run.seconds[-1]) for run in runs) / 3600  # of one thread each
-        planned = len(find_suite(str(file)).configs())
-        rows.append((f"`{name}`", f"{len(runs)} of {planned}", f"{hours:.1f}" if runs else ""))
+        rows.append((f"`{name}`", f"{len(runs)} of {len(planned)}", f"{hours:.1f}" if runs else ""))
     return ("suite", "runs kept", "core-hours"), rows
+
+
+def _place(run: Run, folder: Path) -> Path:
+    return run.path.relative_to(folder).with_suffix("")
 
 
 def curves(folder: Path, task: str) -> Table:

@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.recipes import sections
 from mrn import tables
+from mrn.config import Config
 from mrn.experiments.figures import PICTURES
 from mrn.experiments.runs import find_runs, group
 from mrn.experiments.suites import find_suite
@@ -18,12 +19,18 @@ SUITES = sorted((RESULTS / "suites").glob("*.toml"))
 PUBLISHED = [file for file in SUITES if (RESULTS / file.stem / "table.md").exists()]
 
 
+def configs_in(folder: str) -> list[Config]:
+    """All that the suites are to train into a folder."""
+    suites = [suite for suite in map(find_suite, map(str, SUITES)) if suite.folder == folder]
+    return [config for suite in suites for config in suite.configs()]
+
+
 @pytest.mark.parametrize("file", PUBLISHED, ids=lambda file: file.stem)
 def test_the_table_is_that_of_the_curves_and_all_runs_are_there(file):
     folder = RESULTS / file.stem
     runs = find_runs(folder)
     assert [run.problem for run in runs if run.problem] == []
-    configs = find_suite(str(file)).configs()
+    configs = configs_in(file.stem)
     assert {run.path.relative_to(folder).as_posix() for run in runs} == {
         f"{config.folder.as_posix()}.csv" for config in configs
     }
@@ -62,20 +69,21 @@ def test_there_are_published_suites():
     assert {"fetch-push", "fetch-reach", "push"} <= {file.stem for file in PUBLISHED}
 
 
-@pytest.mark.parametrize("file", SUITES, ids=lambda file: file.stem)
-def test_runs_kept_of_a_suite_are_finished_runs_of_it(file):
-    folder = RESULTS / file.stem
-    epochs = {f"{c.folder.as_posix()}.csv": c.epochs for c in find_suite(str(file)).configs()}
-    kept = list(folder.rglob("seed-*.csv"))
-    for path in kept:
-        assert len(path.read_text().splitlines()) - 1 == epochs[path.relative_to(folder).as_posix()]
+@pytest.mark.parametrize("folder", sorted({find_suite(str(file)).folder for file in SUITES}))
+def test_runs_kept_of_suites_are_finished_runs_of_them(folder):
+    epochs = {f"{c.folder.as_posix()}.csv": c.epochs for c in configs_in(folder)}
     assert epochs
+    kept = list((RESULTS / folder).rglob("seed-*.csv"))
+    runs = find_runs(RESULTS / folder) if kept else []
+    assert len(runs) == len(kept)
+    for run in runs:
+        planned = epochs[run.path.relative_to(RESULTS / folder).as_posix()]
+        assert run.stopped or run.epochs == planned
 
 
 @pytest.mark.parametrize("name", ["fast", "fast-ablation"])
 def test_runs_of_the_recipe_fast_are_finished_runs_of_its_suites(name):
-    suites = [suite for suite in map(find_suite, map(str, SUITES)) if suite.folder == name]
-    configs = {config.folder: config for suite in suites for config in suite.configs()}
+    configs = {config.folder: config for config in configs_in(name)}
     runs = find_runs(RESULTS / name)
     assert len(runs) > 5
     for run in runs:
@@ -138,8 +146,7 @@ def test_which_agents_push():
 
 def test_the_page_of_the_environments_of_others_is_that_of_its_runs():
     folder = RESULTS / "others"
-    suites = [suite for suite in map(find_suite, map(str, SUITES)) if suite.folder == "others"]
-    configs = {config.folder: config for suite in suites for config in suite.configs()}
+    configs = {config.folder: config for config in configs_in("others")}
     runs = {run.path.relative_to(folder).with_suffix(""): run for run in find_runs(folder)}
     assert runs.keys() == configs.keys()
     for path, config in configs.items():
