@@ -8,7 +8,10 @@ import pytest
 import mrn
 from mrn import cli
 from mrn.experiments.child import train_job
+from mrn.experiments.runs import find_runs
 from mrn.experiments.suites import find_suite
+from mrn.training.about import read_settings
+from tests.experiments.helpers import write_run
 from tests.reliability.helpers import same_run
 from tests.training.helpers import TINY, metrics, same_weights
 
@@ -81,6 +84,28 @@ def test_a_run_of_ones_own_critic_and_agent(here, monkeypatch, capsys):
     )
     assert not same_weights(plain, mrn.load("whole"))
     assert len(metrics(here / "plain")) == 2
+
+
+def test_runs_are_read_without_the_module_they_name(here, monkeypatch, tmp_path_factory, capsys):
+    own = {"agent": "my_lab.ideas:Eager", "noise": 0.1}
+    for seed in (1, 2):
+        write_run(here / "runs", [0.5, 0.7], seed, **own)
+    sys.modules.pop("my_lab.ideas")
+    (here / "my_lab" / "ideas.py").write_text("raise SystemExit('it was imported')")
+    command(monkeypatch, "figures", "runs", "-o", "out")
+    command(monkeypatch, "report", "runs", "-o", "page")
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    for root in (here / "runs", here / "out"):
+        first, second = find_runs(root)
+        assert (first.problem, first.method) == ("", "my_lab.ideas_Eager-mrn")
+        assert first.config.learning["noise"] == 0.1
+        assert "--noise=0.1" in first.config.arguments()
+        assert [second.seed, *second.success] == [2, 0.5, 0.7]
+    with pytest.raises(SystemExit, match="it was imported"):  # to go on with it
+        read_settings(here / "runs" / first.config.folder)
+    about = here / "runs" / first.config.folder / "config.json"
+    about.write_text(about.read_text().replace('"learning": {', '"learning": 3, "more": {'))
+    assert "learning must be a table" in find_runs(here / "runs")[0].problem
 
 
 def test_a_network_with_two_names_is_saved_and_goes_on(here):

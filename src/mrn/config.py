@@ -63,6 +63,10 @@ class Schedule(Checked):
 _SCHEDULE, _MEMORY = Schedule(), Memory()
 
 
+class AsWritten(dict[str, Any]):
+    """The settings of a user's own agent as config.json has them, its module not being imported."""
+
+
 @dataclass(frozen=True)
 class Config(Checked):
     """Everything that decides a run's result, and where it runs."""
@@ -107,13 +111,14 @@ class Config(Checked):
     # Groups of settings; one that is not given, which these stand for, is taken from the recipe.
     schedule: tyro.conf.Suppress[Schedule] = _SCHEDULE
     learning: tyro.conf.Suppress[Any] = None
-    """The agent's own settings: a LearnerSettings."""
+    """The agent's own settings: a LearnerSettings; `AsWritten` where they are only looked at."""
     memory: tyro.conf.Suppress[Memory] = _MEMORY
 
     def __post_init__(self) -> None:
         """Take what is not given from the recipe and the agent, and check all."""
         default = {item.name: item.default for item in fields(self)}
-        for name, group in groups_of(self.agent, self.recipe).items():
+        imports = not isinstance(self.learning, AsWritten)
+        for name, group in groups_of(self.agent, self.recipe, imports).items():
             given = getattr(self, name)
             if given is default[name]:
                 object.__setattr__(self, name, group)
@@ -127,7 +132,8 @@ class Config(Checked):
             raise UserError(
                 f"variant {self.variant!r} begins as a recipe does; choose another name"
             )
-        object.__setattr__(self, "critic", choose_critic(self.agent, self.critic))
+        if imports:
+            object.__setattr__(self, "critic", choose_critic(self.agent, self.critic))
         object.__setattr__(self, "env_kwargs", _as_json(self.env_kwargs))
         if self.stop_at is not None and not self.schedule.eval_episodes:
             raise UserError("stop_at needs evaluations, but eval_episodes is 0")
@@ -152,14 +158,25 @@ class Config(Checked):
         return cls(**flat, **{name: replace(groups[name], **own) for name, own in grouped.items()})
 
     @classmethod
-    def from_json(cls, data: Any, where: str) -> "Config":
-        """Build a configuration from what `to_dict` returned; `where` names the file.
+    def from_json(cls, data: Any, where: str, imports: bool = True) -> "Config":
+        """Build a configuration from what `to_dict` returned.
+
+        Args:
+            data: The table.
+            where: Names the file.
+            imports: Whether to import the module of a user's own agent, which is needed to train
+                and to act; without it the agent's settings stay `AsWritten`.
 
         Raises:
             UserError: A field is missing, unknown or of the wrong type, or the agent is unknown.
         """
         agent = data.get("agent", cls.agent) if isinstance(data, dict) else None
-        if isinstance(agent, str) and "learning" in data:
+        if isinstance(agent, str) and ":" in agent and not imports:
+            learning = data.get("learning", {})
+            if not isinstance(learning, dict):
+                raise UserError(f"{where}: learning must be a table of names and values")
+            data = data | {"learning": AsWritten(learning)}
+        elif isinstance(agent, str) and "learning" in data:
             try:
                 settings = find_agent(agent).Settings
             except UserError as error:
@@ -185,12 +202,13 @@ class Config(Checked):
 
     def arguments(self) -> list[str]:
         """What to give to `mrn train` for these settings: the task, and all that is no default."""
-        usual = flatten(Config(self.task, agent=self.agent, recipe=self.recipe).to_dict())
-        usual |= {"agent": Config.agent, "recipe": USUAL}
+        unread = AsWritten() if isinstance(self.learning, AsWritten) else None
+        default = Config(self.task, agent=self.agent, recipe=self.recipe, learning=unread)
+        usual = flatten(default.to_dict()) | {"agent": Config.agent, "recipe": USUAL}
         chosen = [
             (name.replace("_", "-"), value)
             for name, value in flatten(self.to_dict()).items()
-            if value != usual[name]
+            if name not in usual or value != usual[name]
         ]
         return [self.task] + [word for name, value in chosen for word in _words(name, value)]
 
@@ -217,23 +235,30 @@ GROUPS = ("schedule", "learning", "memory")
 """Fields of `Config` that are settings themselves."""
 
 
-def groups_of(agent: str, recipe: str) -> dict[str, Any]:
+def groups_of(agent: str, recipe: str, imports: bool = True) -> dict[str, Any]:
     """The groups of settings of a run, by the field that holds each, as the recipe has them.
+
+    Those of a user's own agent are left out where its module is not to be imported.
 
     Raises:
         UserError: There is no such agent or recipe.
     """
     check("agent", agent, str)
     check("recipe", recipe, str)
-    types: tuple[type[Any], ...] = (Schedule, find_agent(agent).Settings, Memory)
-    names = {group: {item.name for item in fields(group)} for group in types}
+    types: dict[str, type[Any]] = {"schedule": Schedule}
+    if imports or ":" not in agent:
+        types["learning"] = find_agent(agent).Settings
+    types["memory"] = Memory
+    names = {field: {item.name for item in fields(group)} for field, group in types.items()}
     known = [item.name for item in fields(Config)] + [n for own in names.values() for n in own]
     if twice := next((name for name in known if known.count(name) > 1), None):
         raise UserError(f"agent {agent!r} has a setting {twice!r}, which runs have already")
     chosen = {**find_recipe(recipe), **EXCEPTIONS.get((recipe, agent), {})}
     # An agent leaves out what it does not have.
-    groups = (group(**{k: chosen[k] for k in names[group] & set(chosen)}) for group in types)
-    return dict(zip(GROUPS, groups, strict=True))
+    return {
+        field: group(**{name: chosen[name] for name in names[field] & set(chosen)})
+        for field, group in types.items()
+    }
 
 
 def of_another_agent(name: str, agent: str) -> UserError | None:

@@ -58,12 +58,12 @@ def _differing(runs: Iterable[tuple[Run, str]]) -> dict[str, str]:
         named |= {part.partition("=")[0] for part in run.config.variant.split("+")}
         # An agent's own settings are part of it: compared between runs of that agent alone.
         own = settings.pop("learning")
-        usual = groups_of(run.config.agent, run.config.recipe)
+        usual = groups_of(run.config.agent, run.config.recipe, imports=False)
         by_recipe = {k: v for group in usual.values() for k, v in vars(group).items()}
         for agent, part in (("", flatten(settings)), (run.config.agent, own)):
             for name, value in part.items():
                 # What a recipe stands for differs where recipes do.
-                is_recipes = name in SET_BY_RECIPES and value == by_recipe[name]
+                is_recipes = name in SET_BY_RECIPES & set(by_recipe) and value == by_recipe[name]
                 told = "as its recipe has it" if is_recipes else str(value)
                 values.setdefault((agent, name), []).append((shown, told, str(value)))
     return {

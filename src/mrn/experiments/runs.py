@@ -187,7 +187,7 @@ def _refuse_twins(runs: list[Run]) -> None:
 
 def _read_folder(path: Path, root: Path) -> Run:
     try:
-        about = read_about(path)
+        about = read_about(path, imports=False)
     except UserError as error:
         return Run(path, "", path.name, "", 0, {}, problem=str(error))
     config, place = about.config, path.relative_to(root)
@@ -214,7 +214,7 @@ def _read_csv(path: Path, root: Path) -> Run:
         return replace(run, method="", problem=problem)
     if run.settings_file.exists():
         try:
-            about = read_about_file(run.settings_file)
+            about = read_about_file(run.settings_file, imports=False)
         except UserError as error:
             return replace(run, problem=str(error))
         config = about.config

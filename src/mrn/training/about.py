@@ -48,8 +48,8 @@ class About(NamedTuple):
     """The shape of the task, as the environment was when it was begun."""
 
 
-def read_about(path: Path) -> About:
-    """All that is known of the run in a folder.
+def read_about(path: Path, imports: bool = True) -> About:
+    """All that is known of the run in a folder; `imports` as in `Config.from_json`.
 
     Raises:
         UserError: It is no run folder, or its config.json is damaged.
@@ -57,11 +57,11 @@ def read_about(path: Path) -> About:
     file = path / CONFIG
     if not file.exists():
         raise UserError(f"{path} is no run folder: it has no {CONFIG}")
-    return read_about_file(file)
+    return read_about_file(file, imports)
 
 
-def read_about_file(file: Path) -> About:
-    """All that a config.json says, wherever it lies.
+def read_about_file(file: Path, imports: bool = True) -> About:
+    """All that a config.json says, wherever it lies; `imports` as in `Config.from_json`.
 
     Raises:
         UserError: It is missing or damaged.
@@ -71,7 +71,7 @@ def read_about_file(file: Path) -> About:
         raise UserError(f"{file} is damaged: it is not the settings of a run")
     earlier = about.get("earlier_versions")
     return About(
-        Config.from_json(about.get("config"), str(file)),
+        Config.from_json(about.get("config"), str(file), imports),
         _texts(about.get("versions")),
         [_texts(each) for each in earlier] if isinstance(earlier, list) else [],
         _texts(about.get("machine")),

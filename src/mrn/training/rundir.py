@@ -135,7 +135,7 @@ def check_settings(
     before: Config,
     now: Config,
     where: str,
-    remedy: str = "Resume with those it was started with, or choose another --run-dir",
+    remedy: str = "Resume with those it was started with, or give these a --variant or --run-dir",
 ) -> None:
     """Refuse to go on with settings that would have given another run.
 
@@ -215,8 +215,12 @@ def _taken(path: Path) -> str:
     """What to say of a folder that holds something."""
     what = f"{path} exists already and is not empty"
     try:
-        command = f"{launcher(read_about(path).processes)} resume {shlex.quote(str(path))}"
+        processes = read_about(path, imports=False).processes
+        command = f"{launcher(processes)} resume {shlex.quote(str(path))}"
         what = f"{path} holds a run already; to go on with it: {command}"
     except UserError:
         pass
-    return f"{what}; nothing was overwritten. Or choose another --run-dir or --seed"
+    return (
+        f"{what}; nothing was overwritten. Other settings need a name, --variant NAME; or choose "
+        "another --seed or --run-dir"
+    )
