@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import mrn
-from mrn.device import default_threads, find_device, machine
+from mrn.device import default_threads, find_device, machine, visible_gpus
 from mrn.errors import RunError, UserError
 from mrn.signals import Interruption
 from mrn.team import ALONE, Team, joined, launcher
@@ -155,6 +155,25 @@ def test_cores_are_the_machines_and_threads_a_share(monkeypatch):
     monkeypatch.setattr("mrn.device.processes_here", lambda: 2)
     assert int(machine()["cores"]) == cores
     assert default_threads() == max(cores // 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("quota", "cores"), [("150000 100000", 2), ("max 100000", 8), ("1000 100000", 1), ("", 8)]
+)
+def test_a_container_has_the_cores_that_its_time_is_worth(monkeypatch, tmp_path, quota, cores):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)))
+    monkeypatch.setattr("mrn.device.CPU_QUOTA", tmp_path / "cpu.max")
+    assert default_threads() == 8
+    (tmp_path / "cpu.max").write_text(quota)
+    assert default_threads() == cores
+
+
+def test_gpus_are_called_as_their_user_chose_them(monkeypatch):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert visible_gpus() == ["0", "1"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
+    assert visible_gpus() == ["3", "5"]
 
 
 class Late(Team):

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import math
 import os
 import platform
 from collections.abc import Iterator
@@ -13,6 +14,9 @@ import torch
 
 from mrn.errors import UserError, unknown
 from mrn.team import number_here, processes_here
+
+CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+"""Where Linux says how much time of its cores a container has, of how much."""
 
 
 def find_device(name: str | torch.device) -> torch.device:
@@ -46,6 +50,13 @@ def find_device(name: str | torch.device) -> torch.device:
     return torch.device("cuda", number_here())
 
 
+def visible_gpus() -> list[str]:
+    """The GPUs that PyTorch finds here, by the names that CUDA_VISIBLE_DEVICES takes."""
+    count = torch.cuda.device_count()
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return chosen.split(",")[:count] if chosen else [str(index) for index in range(count)]
+
+
 def machine() -> dict[str, str]:
     """The hardware of this process, in a person's words."""
     found = {"cpu": cpu_name(), "cores": str(_cores())}
@@ -68,8 +79,14 @@ def default_threads() -> int:
 
 
 def _cores() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """The cores this process may use, of a container as many as its time is worth."""
+    known = hasattr(os, "sched_getaffinity")
+    there = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
+    try:
+        quota, period = CPU_QUOTA.read_text().split()
+        return min(there, max(math.ceil(int(quota) / int(period)), 1))
+    except (OSError, ValueError):  # no control groups, or "max": no limit
+        return there
 
 
 @contextmanager

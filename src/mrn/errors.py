@@ -14,7 +14,21 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class UserError(Exception):
+def _again(kind: type[BaseException], args: tuple[object, ...], state: dict[str, object]) -> object:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
+
+
+class Sendable(BaseException):
+    """An error that another process gets whole, whatever its constructor takes."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """By what it holds, not by what it was made from."""
+        return _again, (type(self), self.args, self.__dict__)
+
+
+class UserError(Sendable, Exception):
     """A mistake in what was asked for; the command line prints it alone and exits with its code."""
 
     exit_code = 2
@@ -39,7 +53,7 @@ DIVERGED = (
 """The remedy where weights or losses are no longer finite."""
 
 
-class Interrupted(KeyboardInterrupt):
+class Interrupted(Sendable, KeyboardInterrupt):
     """The run was asked to end; it has saved."""
 
     def __init__(self, number: int, message: str, said: bool = False) -> None:

@@ -1,9 +1,11 @@
 """Sweeps within this process: what they make of folders, and what they read."""
 
+import errno
 import io
 import json
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from mrn.experiments.overview import Overview
 from mrn.experiments.runs import find_runs, group
 from mrn.experiments.suite import Suite
 from mrn.experiments.sweep import Outcome, sweep
+from mrn.files import not_read
 from mrn.training.layout import LOCK, METRICS, log_file
 from mrn.training.metrics import COLUMNS, read_metrics, write_metrics
 from mrn.training.rundir import RunDir
@@ -200,3 +203,85 @@ def test_a_folder_that_cannot_be_written_to_is_one_sentence(tmp_path):
         sweep(jobs, LocalBackend(1), Overview())
     with pytest.raises(UserError, match="cannot write to /proc/none/s: .*; choose another --runs"):
         sweep(plan(SUITE, Path("/proc/none"), 1), LocalBackend(1), Overview())
+
+
+class Damages(Instantly):
+    """Says that it is done with the first run, and leaves metrics that nobody can read."""
+
+    def poll(self):
+        if self.job.config.critic != "mrn":
+            return super().poll()
+        self.job.folder.mkdir(parents=True)
+        (self.job.folder / METRICS).write_text("epoch,success\nlast,high\n")
+        return Outcome("done")
+
+
+def test_damaged_metrics_fail_their_own_run_alone(tmp_path, capsys):
+    jobs = plan(SUITE, tmp_path, 1)
+    with pytest.raises(RunError, match=r"1 of 2 runs failed, the others are finished: .*-mrn/seed"):
+        sweep(jobs, Damages(), Overview())
+    assert jobs[1].finished
+    assert "finished  FetchReach/ddpg-bvn/seed-1" in capsys.readouterr().out
+
+
+def test_metrics_that_cannot_be_read_for_a_moment_are_read_later(tmp_path, monkeypatch, capsys):
+    jobs, read = plan(SUITE, tmp_path, 1), jobs_module._stat
+    refused = {job.folder / METRICS: 3 for job in jobs}
+
+    def flickers(file):
+        if refused.get(file) and (jobs[0].folder / METRICS).exists():
+            refused[file] -= 1
+            raise not_read(file, OSError(errno.ESTALE, "Stale file handle"))
+        return read(file)
+
+    monkeypatch.setattr(jobs_module, "_stat", flickers)
+    monkeypatch.setattr("mrn.experiments.sweep.POLL_SECONDS", 0)
+    sweep(jobs, Instantly(), Overview())
+    assert all(job.finished for job in jobs)
+    assert "Stale file handle; it goes on from where it was" in capsys.readouterr().out
+
+
+class Interrupts(Instantly):
+    """Every process is killed after an epoch, until one has done them all."""
+
+    def __init__(self, epochs: int) -> None:
+        self.left = epochs
+
+    def poll(self):
+        self.left -= 1
+        write_rows(self.job.folder, self.job.epochs - self.left)
+        return Outcome("lost", "killed") if self.left else Outcome("done")
+
+
+def test_a_run_that_gets_on_may_be_interrupted_any_number_of_times(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("mrn.experiments.sweep.POLL_SECONDS", 0)
+    long = replace(SUITE, critics=("mrn",), settings={"epochs": 9})
+    sweep(plan(long, tmp_path, 1), Interrupts(9), Overview())
+    assert capsys.readouterr().out.count("lost ") == 8
+
+
+class Dies(Instantly):
+    """Every process is killed before its first epoch ends."""
+
+    def poll(self):
+        return Outcome("lost", "killed")
+
+
+def test_a_run_that_dies_at_the_same_place_is_given_up(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("mrn.experiments.sweep.POLL_SECONDS", 0)
+    with pytest.raises(RunError, match="killed, 4 times"):
+        sweep(plan(replace(SUITE, critics=("mrn",)), tmp_path, 1), Dies(), Overview())
+    assert capsys.readouterr().out.count("lost ") == 3
+
+
+def test_runs_are_divided_between_the_gpus(tmp_path, stand_in):
+    suite = replace(SUITE, critics=("mrn", "bvn", "dn"))
+    jobs = plan(suite, tmp_path / "runs", 1)
+    write_rows(tmp_path / "done", 2)
+    # Each waits for the others, so that all run at a time.
+    stand_in(f"""
+        mkdir $4; echo $CUDA_VISIBLE_DEVICES > $4/gpu
+        while [ $(ls -d {tmp_path}/runs/s/*/*/*/gpu | wc -l) -lt 3 ]; do sleep 0.05; done
+        cp {tmp_path}/done/{METRICS} $4""")
+    sweep(jobs, LocalBackend(3, ["4", "6"]), Overview())
+    assert [(job.folder / "gpu").read_text() for job in jobs] == ["4\n", "6\n", "4\n"]

@@ -101,6 +101,19 @@ def test_results_are_published_with_their_settings(tmp_path):
     )
 
 
+def test_metrics_of_other_settings_are_not_written_over(tmp_path):
+    write_run(tmp_path / "runs", [0.9], 1)
+    draw_all(tmp_path / "runs", tmp_path / "out")
+    before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")}
+    write_run(tmp_path / "others", [0.1, 0.2], 1, learning_rate=5e-3)
+    with pytest.raises(UserError, match=r"seed-1.json belongs to other settings: .*another --out"):
+        draw_all(tmp_path / "others", tmp_path / "out")
+    assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")} == before
+    write_run(tmp_path / "longer", [0.9, 0.95], 1)
+    draw_all(tmp_path / "longer", tmp_path / "out")
+    assert find_runs(tmp_path / "out")[0].epochs == 2
+
+
 def test_settings_of_another_run_are_not_taken(tmp_path):
     write_run(tmp_path / "runs", [0.5], 1)
     draw_all(tmp_path / "runs", tmp_path / "out")

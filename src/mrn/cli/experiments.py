@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import tyro
 
 from mrn.checked import Count, NonNegative, check
-from mrn.device import default_threads
+from mrn.device import default_threads, visible_gpus
 from mrn.errors import UserError
 from mrn.tables import console
 
@@ -33,7 +33,7 @@ def sweep(
             a TOML file of your own (docs/reproduce.md).
         only: Which of its runs, by a pattern of names such as `FetchPush/*-mrn/seed-?00`: to divide
             a suite between machines that share no folder, or to train some again.
-        jobs: Runs at a time on this machine; by default one for each core.
+        jobs: Runs at a time on this machine; by default one for each GPU that they use, or core.
         threads: CPU threads of each run; by default the cores divided by the jobs, on Ray 1. A
             run's digits may depend on it, so it is kept when a run goes on.
         backend: `local` processes, or a `ray` cluster.
@@ -57,18 +57,19 @@ def sweep(
     check("threads", threads, Count | None)
     check("gpus", gpus, NonNegative | None)
     _refuse_without_effect(backend, jobs=jobs, address=address, gpus=gpus)
-    cores = default_threads()
+    cores, chosen = default_threads(), find_suite(suite)
+    cards = visible_gpus() if any(run.device != "cpu" for run in chosen.configs()) else []
     if backend == "local":
-        jobs = jobs or cores
+        jobs = jobs or len(cards) or cores
         threads = threads or max(cores // jobs, 1)
     threads = threads or 1
-    todo = plan(find_suite(suite), runs, threads, only)
+    todo = plan(chosen, runs, threads, only)
     if dry_run:
         needs = estimate(todo, jobs, discard_checkpoints, lambda text: print(text, file=sys.stderr))
         for part in needs:
             console().print(part, soft_wrap=isinstance(part, str), highlight=False)
         return
-    place = LocalBackend(jobs) if jobs else RayBackend(address, threads, gpus or 0.0)
+    place = LocalBackend(jobs, cards) if jobs else RayBackend(address, threads, gpus or 0.0)
     sweep(todo, place, Overview(), discard_checkpoints)
     print(f"Done. See them with: mrn report {shlex.quote(str(todo[0].root))}")
 

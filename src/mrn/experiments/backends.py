@@ -8,6 +8,8 @@ import socket
 import subprocess
 import sys
 import time
+import warnings
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,9 +25,10 @@ from mrn.training.layout import log_file
 class LocalBackend:
     """Each run is a process of this machine; what it prints goes to seed-SEED.log beside it."""
 
-    def __init__(self, jobs: int) -> None:
-        """So many processes at a time."""
-        self.capacity = jobs
+    def __init__(self, jobs: int, gpus: Sequence[str] = ()) -> None:
+        """So many processes at a time, divided between these GPUs."""
+        self.capacity, self.gpus = jobs, gpus
+        self.started: list[_LocalHandle] = []
 
     def start(self, job: Job) -> Handle:
         """Train the job in a process of its own, which gets its settings as JSON."""
@@ -42,26 +45,40 @@ class LocalBackend:
                 output.write(f"--- started again {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode())
                 output.flush()
             begin = output.tell()
+            gpu, environment = self._gpu(job), {"OMP_NUM_THREADS": str(job.config.threads)}
+            if gpu is not None:
+                environment["CUDA_VISIBLE_DEVICES"] = gpu
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,
-                env=os.environ | {"OMP_NUM_THREADS": str(job.config.threads)},
+                env=os.environ | environment,
                 start_new_session=True,  # Ctrl-C reaches the sweep alone, which asks each to end
             )
         assert process.stdin is not None
         with suppress(BrokenPipeError), process.stdin:  # a process that died is noticed by `poll`
             process.stdin.write(json.dumps(job.config.to_dict()).encode())
-        return _LocalHandle(process, log, begin)
+        self.started.append(_LocalHandle(process, log, begin, gpu))
+        return self.started[-1]
+
+    def _gpu(self, job: Job) -> str | None:
+        """The one with the fewest runs; None where the run names its device, or there are none."""
+        if not self.gpus or job.config.device not in ("auto", "cuda"):
+            return None
+        self.started = [handle for handle in self.started if handle.process.poll() is None]
+        taken = [handle.gpu for handle in self.started]
+        return min(self.gpus, key=taken.count)
 
     def close(self) -> None:
         """Nothing to give back."""
 
 
 class _LocalHandle:
-    def __init__(self, process: subprocess.Popen[bytes], log: Path, begin: int) -> None:
-        self.process, self.log, self.begin = process, log, begin
+    def __init__(
+        self, process: subprocess.Popen[bytes], log: Path, begin: int, gpu: str | None
+    ) -> None:
+        self.process, self.log, self.begin, self.gpu = process, log, begin, gpu
 
     def poll(self) -> Outcome | None:
         code = self.process.poll()
@@ -111,9 +128,7 @@ class RayBackend:
                 ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
             except (ConnectionError, ValueError, RuntimeError, OSError) as error:
                 raise UserError(f"no Ray cluster at {address!r}: {error}") from None
-        held = ray.cluster_resources()
-        if gpus > held.get("GPU", 0):
-            raise UserError(f"the cluster has {held.get('GPU', 0):g} GPUs, a run asks for {gpus:g}")
+        _check_room(ray.nodes(), cpus, gpus, ours=not self.joined and address is None)
         # A process of its own for each run; a lost one is started again by the sweep.
         self.train = ray.remote(num_cpus=cpus, num_gpus=gpus, max_calls=1, max_retries=0)(train_job)
 
@@ -127,6 +142,25 @@ class RayBackend:
         """Leave the cluster, unless the caller had joined it."""
         if not self.joined:
             self.ray.shutdown()
+
+
+def _check_room(nodes: list[dict[str, Any]], cpus: float, gpus: float, ours: bool) -> None:
+    """Say it where no machine can hold a run: Ray would wait, without a word.
+
+    Raises:
+        UserError: And none will join, as the cluster is `ours`.
+    """
+    machines = [node["Resources"] for node in nodes if node["Alive"]]
+    if any(each.get("CPU", 0) >= cpus and each.get("GPU", 0) >= gpus for each in machines):
+        return
+    there = "; ".join(f"{each.get('CPU', 0):g} and {each.get('GPU', 0):g}" for each in machines)
+    told = (
+        f"a run asks for {cpus:g} cores and {gpus:g} GPUs of one machine, and no machine of the "
+        f"cluster has them (they have {there}): lower --threads or --gpus"
+    )
+    if ours:
+        raise UserError(told)
+    warnings.warn(f"{told}; or the runs wait until such a machine joins", stacklevel=3)
 
 
 def _check_answers(address: str | None) -> None:

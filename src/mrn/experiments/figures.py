@@ -20,6 +20,8 @@ from mrn.files import make_folder, write_atomically
 from mrn.intervals import Interval
 from mrn.naming import Method, safe_name
 from mrn.plotting import colours, in_order, pyplot, save
+from mrn.training.about import read_about_file
+from mrn.training.rundir import check_settings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,6 +58,8 @@ def draw_all(root: Path, out: Path) -> list[Path]:
     groups = group(runs)
     if not groups:
         raise UserError(f"nothing to draw in {root}: {runs[0].path}: {runs[0].problem}")
+    for run in runs:
+        _refuse_others(run, _copy_of(run, out / run.experiment))
     written = []
     for experiment, tasks in groups.items():
         folder = out / experiment
@@ -258,8 +262,20 @@ def _ablations(tasks: Tasks) -> Tasks:
     return chosen if _methods(chosen) - {str(Method("ddpg", OURS))} else {}
 
 
+def _copy_of(run: Run, folder: Path) -> Path:
+    return folder / safe_name(run.task) / run.method / f"seed-{run.seed}.csv"
+
+
+def _refuse_others(run: Run, target: Path) -> None:
+    """Refuse to write over the metrics of a run of other settings, of which no more may be left."""
+    kept = target.with_suffix(".json")
+    if run.config is not None and kept.exists():
+        before = read_about_file(kept, imports=False).config
+        check_settings(before, run.config, str(kept), "Choose another --out, or move that away")
+
+
 def _copy_metrics(run: Run, folder: Path) -> Path:
-    target = folder / safe_name(run.task) / run.method / f"seed-{run.seed}.csv"
+    target = _copy_of(run, folder)
     target.parent.mkdir(parents=True, exist_ok=True)
     pairs = ((run.metrics_file, target), (run.settings_file, target.with_suffix(".json")))
     for source, copy in pairs:

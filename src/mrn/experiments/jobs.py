@@ -10,6 +10,7 @@ from typing import NamedTuple
 from mrn.config import Config
 from mrn.errors import UserError
 from mrn.experiments.suite import Suite
+from mrn.files import not_read
 from mrn.training.about import read_settings
 from mrn.training.layout import CONFIG, METRICS
 from mrn.training.metrics import read_metrics
@@ -71,6 +72,14 @@ class Job:
         return self.folder.parents[len(self.config.folder.parts) - 1]
 
 
+def standing_now(job: Job) -> Standing:
+    """How far it is, as far as can be read: nothing is decided by it."""
+    try:
+        return job.standing
+    except UserError:
+        return Standing()
+
+
 @lru_cache(maxsize=4096)
 def _read_standing(file: Path, *_state: int) -> Standing:
     rows = read_metrics(file)
@@ -86,7 +95,7 @@ def _stat(file: Path) -> os.stat_result | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise UserError(f"cannot read {file}: {error.strerror}") from None
+        raise not_read(file, error) from None
 
 
 REMEDY = (

@@ -10,7 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from mrn.experiments.jobs import Job, Standing
+from mrn.experiments.jobs import Job, Standing, standing_now
 from mrn.training.layout import LOCK
 
 SHOWN = 16
@@ -38,14 +38,14 @@ class Overview:
 
     def started(self, job: Job) -> None:
         """A run was handed over."""
-        done = job.epochs_done
+        done = standing_now(job).epochs
         self._say(f"started   {job.name}" + (f", going on after epoch {done}" if done else ""))
 
     def done(self, job: Job) -> None:
         """A run is finished."""
         self.finished += 1
         self.epochs[job] = job.epochs
-        success = _success(job.standing)
+        success = _success(standing_now(job))
         self._say(f"finished  {job.name}  success {success}  ({self.finished}/{self.total})")
 
     def lost(self, job: Job, message: str) -> None:
@@ -64,7 +64,7 @@ class Overview:
         begun = [job for job in running if (job.folder / LOCK).exists()]
         waiting += len(running) - len(begun)  # in the cluster's queue
         table = Table("running", "epoch", "", "success", box=None, pad_edge=False)
-        standings = {job: job.standing for job in begun}
+        standings = {job: standing_now(job) for job in begun}
         self.epochs |= {job: min(now.epochs, job.epochs) for job, now in standings.items()}
         for job in begun[:SHOWN]:
             done = standings[job].epochs

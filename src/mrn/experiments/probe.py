@@ -191,8 +191,10 @@ def _probe_update(config: Config) -> _Update:
     with envs, torch_threads(config.threads or 1):
         trainer.collect(envs)
         trainer.learn()
+        trainer.mean_losses()  # which waits for a GPU
         started = time.perf_counter()
         trainer.learn()
+        trainer.mean_losses()
         seconds = (time.perf_counter() - started) / UPDATES
     capacity = trainer.config.memory.capacity
     checkpoint = sum(tensor.nbytes for tensor in trainer.tensors().values())

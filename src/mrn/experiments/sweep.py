@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import Literal, NamedTuple, Protocol
 
 from mrn.errors import RunError, UserError
-from mrn.experiments.jobs import Job
+from mrn.experiments.jobs import Job, standing_now
 from mrn.experiments.overview import Overview
-from mrn.files import make_folder
+from mrn.files import UnreadableError, make_folder
 from mrn.signals import Interruption
 from mrn.training.about import read_settings
 from mrn.training.layout import CHECKPOINTS
@@ -22,7 +22,7 @@ from mrn.training.lock import RunLock, is_held
 
 POLL_SECONDS = 0.2
 LOST_LIMIT = 3
-"""How often a run is started again after its process was killed or its machine went away."""
+"""How often a run is started again at the same epoch, its process killed or its machine gone."""
 
 
 class Outcome(NamedTuple):
@@ -109,23 +109,27 @@ class _Sweep:
                 self._tidy(job)
         self.running: dict[Job, Handle] = {}
         self.failed: dict[Job, str] = {}
-        self.lost: dict[Job, int] = {}
+        self.lost: dict[Job, tuple[int, int]] = {}
+        """At which epoch it was lost the last time, and how often there."""
 
     def start(self) -> None:
         """Hand over as many runs as there is room for."""
         for job in list(self.waiting):
             if len(self.running) >= self.backend.capacity:
                 break
-            if job.finished:  # by another sweep
-                self.waiting.remove(job)
-                self._done(job)
-            elif not is_held(job.folder):
-                self.waiting.remove(job)
-                try:
+            try:
+                if job.finished:  # by another sweep
+                    self.waiting.remove(job)
+                    self._done(job)
+                elif not is_held(job.folder):
                     self.running[job] = self.backend.start(job)
+                    self.waiting.remove(job)
                     self.overview.started(job)
-                except RunError as error:
-                    self._fail(job, str(error))
+            except UnreadableError:
+                continue  # as storage of others may be for a moment
+            except UserError as error:
+                self.waiting.remove(job)
+                self._fail(job, str(error))
 
     def collect(self) -> None:
         """See which have ended, and how."""
@@ -136,18 +140,25 @@ class _Sweep:
             del self.running[job]
             kind, message = _judge(job, outcome)
             if kind == "lost":
-                self.lost[job] = self.lost.get(job, 0) + 1
-                if self.lost[job] <= LOST_LIMIT:
+                times = self._times_lost(job)
+                if times <= LOST_LIMIT:
                     self.overview.lost(job, message)
                     self.waiting.insert(0, job)
                     continue
-                message = f"{message}, {self.lost[job]} times"
+                message = f"{message}, {times} times"
             if kind == "done":
                 self._done(job)
             elif is_held(job.folder):  # another sweep was faster
                 self.waiting.append(job)
             else:
                 self._fail(job, message)
+
+    def _times_lost(self, job: Job) -> int:
+        """How often it was lost at this epoch: one that gets on may be interrupted any time."""
+        epochs = standing_now(job).epochs
+        before, times = self.lost.get(job, (epochs, 0))
+        self.lost[job] = epochs, times + 1 if epochs <= before else 1
+        return self.lost[job][1]
 
     def _done(self, job: Job) -> None:
         self._tidy(job)
@@ -172,7 +183,13 @@ class _Sweep:
 
 def _judge(job: Job, outcome: Outcome) -> Outcome:
     """Believe a run that says it is done only if its folder says so too."""
-    if outcome.kind == "done" and not job.finished:
+    try:
+        finished = outcome.kind != "done" or job.finished
+    except UnreadableError as error:
+        return Outcome("lost", str(error))
+    except UserError as error:
+        return Outcome("failed", str(error))
+    if not finished:
         return Outcome("failed", f"it ended, but {job.folder} is not complete here; is that folder "
                        "on storage that all machines share?")  # fmt: skip
     return outcome
