@@ -170,6 +170,8 @@ def test_numbers_beyond_all_time(option, most, monkeypatch, capsys):
     ("arguments", "message"),
     [
         (["train", "FetchReech"], "unknown task 'FetchReech'. Did you mean 'FetchReach'?"),
+        (["train", "MyReach-v0"], "package.module:Id-v0 is one of your own"),
+        (["resume", "zoo:FetchReach"], "is there to act by: it has no checkpoint to go on from"),
         (["train", "FetchReach", "--critic", "mmrn"], "unknown critic 'mmrn'. Did you mean 'mrn'?"),
         (["train", "FetchReach", "--engine", "envpol"], "Did you mean 'envpool'?"),
         (["train", "FetchReach", "--device", "cpuu"], "Did you mean 'cpu'?"),

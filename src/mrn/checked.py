@@ -5,6 +5,8 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from mrn.errors import UserError, unknown
 
 
@@ -121,7 +123,9 @@ def from_dict(cls: type[Any], data: Any, where: str) -> Any:
 
 
 def _convert(hint: Any, value: Any, where: str | None = None) -> Any:
-    """Tuples of lists, which is all that JSON and TOML have; where a file is named, its tables."""
+    """Python's numbers of NumPy's, tuples of JSON's lists; where a file is named, its tables."""
+    if isinstance(value, np.generic):  # as a loop over np.arange gives
+        value = value.item()
     origin, options = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _convert(options[0], value, where)

@@ -114,6 +114,8 @@ def test_unknown_engines_and_tasks_are_refused():
     shape = TASKS["FetchReach"].shape
     with pytest.raises(UserError, match=r"unknown engine 'envpol'. Did you mean 'envpool'"):
         make_envs(shape, 1, "envpol")
+    with pytest.warns(UserWarning, match="`workers` has no effect; leave it out, or take engine"):
+        make_envs(shape, 1, workers=True).close()
 
 
 @pytest.mark.parametrize(

@@ -165,6 +165,9 @@ def test_options_and_the_papers_tasks():
     assert reach["limit of steps"].found == "50 in an episode"
     assert reach["engine"].found == "envpool (by default) and gymnasium"
     assert reach["reward, by batch"].found == "computed in torch, on the device"
+    pen = findings("HandManipulatePenRotate-v1")["reward, by batch"]
+    assert pen.verdict == "yes"
+    assert pen.found.endswith("; the environment's own is wrong, for other libraries")
     with pytest.raises(UserError, match="reward_shift is for environments of your own"):
         examine("FetchReach", reward_shift=-1)
     assert findings("CartPole-v1")["observations"].verdict == "no"

@@ -19,6 +19,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 import mrn
 from mrn.critics import CRITICS
 from mrn.envs import find_task
+from mrn.envs.custom import make_env
 from mrn.integrations.sb3 import MetricPolicy, MetricSACPolicy
 from tests.envs import own_envs
 
@@ -190,6 +191,14 @@ def test_what_cannot_be_is_refused(kwargs, message):
 def test_an_environment_without_goals_is_refused():
     with pytest.raises(mrn.UserError, match="of MetricSACPolicy: it is no goal environment"):
         SAC(MetricSACPolicy, gym.make("Pendulum-v1"), device="cpu")
+
+
+def test_a_policy_for_other_algorithms_is_refused():
+    env = make_env("FetchReach-v4")
+    with pytest.raises(mrn.UserError, match="for DDPG and TD3: SAC takes MetricSACPolicy"):
+        SAC(MetricPolicy, env, device="cpu")
+    with pytest.raises(mrn.UserError, match="for SAC: DDPG and TD3 take MetricPolicy"):
+        TD3(MetricSACPolicy, env, device="cpu")
 
 
 def test_where_it_is_missing_the_remedy_is_said(monkeypatch):

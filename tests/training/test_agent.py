@@ -158,6 +158,7 @@ def test_paths_and_devices_may_be_texts_or_objects(run, tmp_path, monkeypatch):
     for path in ("policy.safetensors", tmp_path / "policy.safetensors"):
         assert same_weights(agent, mrn.load(path, device=cpu))
         assert same_weights(agent, mrn.Agent.load(path, cpu))
+        assert same_weights(agent, mrn.Agent.load(path))
     with pytest.raises(mrn.UserError, match="unknown device 'meta'"):
         mrn.load("policy.safetensors", device=torch.device("meta"))
 
@@ -170,6 +171,10 @@ def test_missing_and_foreign_files_are_refused(run, tmp_path):
         mrn.load(tmp_path)
     with pytest.raises(mrn.UserError, match="unknown weights 'worst'"):
         mrn.load(folder, "worst")
+    with pytest.raises(
+        mrn.UserError, match="one file of weights: name its folder to choose 'best'"
+    ):
+        mrn.load(folder / "latest.safetensors", "best")
     good = (folder / "latest.safetensors").read_bytes()
     about = {"mrn": json.dumps({"config": {}, "task": {}})}
     foreign = {

@@ -170,11 +170,20 @@ def test_mistakes_leave_no_folder_behind(tmp_path):
         ({"batchsize": 3}, "unknown setting 'batchsize'. Did you mean 'batch_size'"),
         ({"seed": -1}, "seed must be at least 0"),
         ({"seed": True}, "seed must be of type int"),
+        ({"seed": np.float64(1)}, r"seed must be of type int, got 1\.0"),
     ],
 )
 def test_settings_out_of_range(settings, message):
     with pytest.raises(mrn.UserError, match=message):
         mrn.Config.of("FetchReach", **settings)
+
+
+def test_numbers_of_numpy_are_numbers():
+    config = mrn.Config.of(
+        "FetchReach", seed=np.int64(3), noise=np.float32(0.5), epochs=np.int32(2)
+    )
+    assert (config.seed, config.learning.noise, config.epochs) == (3, 0.5, 2)
+    assert json.loads(json.dumps(config.to_dict()))["seed"] == 3
 
 
 def test_defaults_are_the_papers():

@@ -113,7 +113,10 @@ def zoo() -> None:
 
 
 def bench() -> None:
-    """Measure speed beside Stable-Baselines3, bare EnvPool and bare matrix products (5 minutes)."""
+    """Measure speed beside Stable-Baselines3, bare EnvPool and bare matrix products (5 minutes).
+
+    What it finds goes into the clone it belongs to: benchmarks/results and docs/performance.md.
+    """
     root = Path(__file__).parents[3]
     if not (root / "benchmarks" / "__main__.py").exists():
         raise UserError("the benchmarks are part of the repository: run `make bench` in a clone")

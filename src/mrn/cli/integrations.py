@@ -53,7 +53,7 @@ def video(
             `mrn report` finds it (of the zoo in the current folder).
         episodes: Episodes to play.
         grid: Show them side by side.
-        goal: One of your choice for all episodes, such as 1.3,0.7,0.5; by default each draws its
+        goal: One of your choice for all episodes, such as 1.3,0.7,0.42; by default each draws its
             own.
         seed: Seed of the environment.
         size: Height of an episode's picture in pixels; by default 480, in a grid 240.

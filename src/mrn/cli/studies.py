@@ -58,9 +58,11 @@ def inspect(
         out: Where inspect.json and inspect.png go; by default the run's folder.
     """
     import mrn
+    from mrn.plotting import pyplot
     from mrn.studies.inspection import measure, report
     from mrn.training.agent import folder_of
 
+    pyplot()  # before the work: it may not be installed
     agent = mrn.load(run, weights)
     moments = measure.watch(agent, episodes, seed, engine, progress=True)
     found = measure.inspect(agent, moments, seed)

@@ -115,7 +115,13 @@ def resume(
         track: Show the run in `wandb` or `trackio`; by default where it was shown until now.
     """
     from mrn.training.about import read_settings
+    from mrn.zoo import find_entry
 
+    if find_entry(run):
+        raise UserError(
+            f"{run} is there to act by: it has no checkpoint to go on from. `mrn train` trains "
+            "another one"
+        )
     asked = {"epochs": epochs, "stop_at": stop_at, "device": device, "threads": threads}
     asked |= {"worker_timeout": worker_timeout, "checkpoint_every": checkpoint_every}
     changes: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
@@ -163,7 +169,7 @@ def evaluate(
         seed: Seed of the environments.
         device: `cpu`, `cuda`, `cuda:N`, or `auto`.
         threads: CPU threads for the simulation; by default all cores.
-        goal: One of your choice for all episodes, such as 1.3,0.7,0.5; by default each draws its
+        goal: One of your choice for all episodes, such as 1.3,0.7,0.42; by default each draws its
             own.
         json_: Print the figures as JSON.
     """

@@ -38,7 +38,8 @@ def make_env(env_id: str, kwargs: Mapping[str, Any] | None = None) -> gym.Env[An
         if module:
             theirs = _ids_of(module) | (set(gym.registry) - before)
             raise unknown("environment", env_id, sorted(f"{module}:{i}" for i in theirs)) from None
-        raise unknown("task", env_id, [*TASKS, *_similar_ids(name)]) from None
+        more = "`mrn tasks` lists further ones, and package.module:Id-v0 is one of your own"
+        raise unknown("task", env_id, [*TASKS, *_similar_ids(name)], more) from None
     except gym.error.DependencyNotInstalled as error:
         if "mujoco_py" in str(error) and (newest := _newest(name)) in ON_ENVPOOL:
             raise UserError(

@@ -1,5 +1,6 @@
 """Which engine simulates a task."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,5 +44,11 @@ def make_envs(
             "use engine 'gymnasium' or 'auto'"
         )
     if (there[0] if engine == "auto" else engine) == "envpool":
+        if workers:
+            warnings.warn(
+                f"EnvPool simulates {task.name!r} in its own threads: `workers` has no effect; "
+                "leave it out, or take engine 'gymnasium'",
+                stacklevel=2,
+            )
         return EnvPoolEnv(task, num_envs, threads, first)
     return GymnasiumEnv(task, num_envs, workers, worker_timeout, first)

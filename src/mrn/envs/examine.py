@@ -100,7 +100,8 @@ def _required(env: gym.Env[Any, Any], where: str, shift: float, native: bool) ->
         return
     yield Finding("reward, by row", "yes", "in [-1, 0] on goals of four episodes")
     if native:
-        yield Finding("reward, by batch", "yes", "computed in torch, on the device")
+        theirs = "" if reward.batched else "; the environment's own is wrong, for other libraries"
+        yield Finding("reward, by batch", "yes", f"computed in torch, on the device{theirs}")
     elif reward.batched:
         yield Finding("reward, by batch", "yes", "the same as by row")
     else:

@@ -159,6 +159,25 @@ class _WithGoalCritics(BasePolicy):
 class MetricPolicy(_WithGoalCritics, TD3Policy):
     """For DDPG and TD3: `TD3(MetricPolicy, env, policy_kwargs={"critic": "mrn"}, ...)`."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """As the others.
+
+        Raises:
+            UserError: SAC makes it, which has a policy of its own.
+        """
+        if "use_sde" in kwargs:  # which is how SAC asks
+            raise UserError("MetricPolicy is for DDPG and TD3: SAC takes MetricSACPolicy")
+        super().__init__(*args, **kwargs)
+
 
 class MetricSACPolicy(_WithGoalCritics, SACPolicy):
     """For SAC: `SAC(MetricSACPolicy, env, policy_kwargs={"critic": "mrn"}, ...)`."""
+
+    @property
+    def actor_target(self) -> Any:
+        """What DDPG and TD3 look for first.
+
+        Raises:
+            UserError: Always: they have a policy of their own.
+        """
+        raise UserError("MetricSACPolicy is for SAC: DDPG and TD3 take MetricPolicy")

@@ -14,6 +14,7 @@ from mrn.agents.exploration import uniform_actions
 from mrn.checked import from_dict
 from mrn.config import Config
 from mrn.critics import Critic, Dims, make_critic
+from mrn.device import find_device
 from mrn.envs import Observation, Task, TaskShape, find_task
 from mrn.errors import UserError, look_up
 from mrn.replay import Normalizer
@@ -214,8 +215,8 @@ class Agent:
         write_policy(Path(path), about, tensors)
 
     @classmethod
-    def load(cls, path: str | Path, device: torch.device) -> "Agent":
-        """Read a file written by `save`.
+    def load(cls, path: str | Path, device: str | torch.device = "auto") -> "Agent":
+        """Read a file written by `save`; `mrn.load` takes a run folder or a name of the zoo, too.
 
         Nothing in it is executed; but a module that it names, of a user's own critic or agent, is
         imported.
@@ -231,7 +232,8 @@ class Agent:
             if about.get("small"):
                 tensors = grow(tensors, own)
             check_fit(own, tensors, str(path))
-        agent = cls(config, shape, device)
+        found = device if isinstance(device, torch.device) else find_device(device)
+        agent = cls(config, shape, found)
         with torch.no_grad():
             for name, value in agent.state_dict().items():
                 value.copy_(tensors[name])
@@ -270,8 +272,8 @@ def check_fit(own: dict[str, Tensor], loaded: dict[str, Tensor], where: str) -> 
 def find_weights(run: str | Path, weights: str = "latest") -> Path:
     """The weights file of a run folder, of `zoo:NAME`, or the file itself."""
     path = find_entry(run) or Path(run)
+    look_up("weights", weights, dict.fromkeys(WEIGHTS))
     if path.is_dir():
-        look_up("weights", weights, dict.fromkeys(WEIGHTS))
         path = weights_file(path, weights)
         if not path.exists():
             why = "no run folder, or no epoch of it is finished yet"
@@ -280,6 +282,8 @@ def find_weights(run: str | Path, weights: str = "latest") -> Path:
             raise UserError(f"{run} holds no {path.name}: {why}")
     elif not path.exists():
         raise UserError(f"there is no run folder or weights file {run}")
+    elif weights != WEIGHTS[0]:
+        raise UserError(f"{run} is one file of weights: name its folder to choose {weights!r}")
     return path
 
 
