@@ -3,13 +3,15 @@
 import json
 import sys
 
+import numpy as np
 import pytest
 
 import mrn
 from mrn import cli
 from mrn.experiments.child import train_job
-from mrn.experiments.runs import find_runs
+from mrn.experiments.runs import find_runs, group
 from mrn.experiments.suites import find_suite
+from mrn.experiments.summary import summarise
 from mrn.training.about import read_settings
 from tests.experiments.helpers import write_run
 from tests.reliability.helpers import same_run
@@ -17,6 +19,7 @@ from tests.training.helpers import TINY, metrics, same_weights
 
 MODULE = '''
 """A package of a user's own."""
+from dataclasses import dataclass
 from mrn.agents.ddpg import DDPG
 from mrn.critics import Architecture
 from mrn.critics.monolithic import Monolithic
@@ -32,8 +35,14 @@ class TwoNames(Monolithic):
 
 twice = Architecture(lambda dims, width, size: TwoNames(dims, size), 64, "MLP(s, a, g)")
 
+@dataclass(frozen=True)
+class EagerSettings(DDPG.Settings):
+    """With a setting of many values."""
+    layers: tuple[int, ...] = (3, 4)
+
 class Eager(DDPG):
     """DDPG that learns twice from a batch."""
+    Settings = EagerSettings
     def update(self, batch, number, generator):
         super().update(batch, number, generator)
         return super().update(batch, number, generator)
@@ -87,9 +96,12 @@ def test_a_run_of_ones_own_critic_and_agent(here, monkeypatch, capsys):
 
 
 def test_runs_are_read_without_the_module_they_name(here, monkeypatch, tmp_path_factory, capsys):
-    own = {"agent": "my_lab.ideas:Eager", "noise": 0.1}
+    own = {"agent": "my_lab.ideas:Eager", "noise": 0.1, "layers": (np.int64(5), 6)}
     for seed in (1, 2):
         write_run(here / "runs", [0.5, 0.7], seed, **own)
+    fast = {"recipe": "fast", "cycles": 50, "episodes": 20, "random_episodes": 0, "redraws": 0}
+    write_run(here / "recipes", [0.5, 0.7], 1, **own)
+    write_run(here / "recipes", [0.5, 0.7], 1, **own | fast)
     sys.modules.pop("my_lab.ideas")
     (here / "my_lab" / "ideas.py").write_text("raise SystemExit('it was imported')")
     command(monkeypatch, "figures", "runs", "-o", "out")
@@ -99,13 +111,23 @@ def test_runs_are_read_without_the_module_they_name(here, monkeypatch, tmp_path_
         first, second = find_runs(root)
         assert (first.problem, first.method) == ("", "my_lab.ideas_Eager-mrn")
         assert first.config.learning["noise"] == 0.1
-        assert "--noise=0.1" in first.config.arguments()
+        told = first.config.arguments()
+        assert "--noise=0.1" in told
+        assert told[told.index("--layers") :][:3] == ["--layers", "5", "6"]
         assert [second.seed, *second.success] == [2, 0.5, 0.7]
     with pytest.raises(SystemExit, match="it was imported"):  # to go on with it
         read_settings(here / "runs" / first.config.folder)
+    told = summarise(group(find_runs(here / "recipes"))[""]).warnings
+    assert [text for text in told if "action_penalty" in text or "target_every" in text] == []
     about = here / "runs" / first.config.folder / "config.json"
-    about.write_text(about.read_text().replace('"learning": {', '"learning": 3, "more": {'))
-    assert "learning must be a table" in find_runs(here / "runs")[0].problem
+    good = about.read_text()
+    for wrong, message in (
+        ('"learning": 3, "more": {', "learning must be a table"),
+        ('"learning": {"seed": 7, ', "a setting 'seed', which runs have already"),
+        ('"learning": {"x": NaN, ', "learning must be what JSON can hold"),
+    ):
+        about.write_text(good.replace('"learning": {', wrong))
+        assert message in find_runs(here / "runs")[0].problem
 
 
 def test_a_network_with_two_names_is_saved_and_goes_on(here):

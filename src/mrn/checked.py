@@ -133,7 +133,7 @@ def _convert(hint: Any, value: Any, where: str | None = None) -> Any:
         return value if value is None else _convert(_not_none(options), value, where)
     if where is not None and is_dataclass(hint) and not isinstance(value, hint):  # type: ignore[arg-type]
         return from_dict(hint, value, where)  # type: ignore[arg-type]
-    if origin is tuple and isinstance(value, list):
+    if origin is tuple and isinstance(value, list | tuple):
         return tuple(_convert(options[0], item, where) for item in value)
     return value
 

@@ -22,12 +22,12 @@ def _json_table(text: str) -> dict[str, Any]:
     return table
 
 
-def _as_json(table: dict[str, Any]) -> dict[str, Any]:
+def _as_json(name: str, table: dict[str, Any]) -> dict[str, Any]:
     """A table as config.json gives it back: with lists for tuples."""
     try:
         return json.loads(json.dumps(table, allow_nan=False))
     except (TypeError, ValueError) as error:
-        raise UserError(f"env_kwargs must be what JSON can hold: {error}") from None
+        raise UserError(f"{name} must be what JSON can hold: {error}") from None
 
 
 JSON_TABLE = tyro.constructors.PrimitiveConstructorSpec(
@@ -134,7 +134,7 @@ class Config(Checked):
             )
         if imports:
             object.__setattr__(self, "critic", choose_critic(self.agent, self.critic))
-        object.__setattr__(self, "env_kwargs", _as_json(self.env_kwargs))
+        object.__setattr__(self, "env_kwargs", _as_json("env_kwargs", self.env_kwargs))
         if self.stop_at is not None and not self.schedule.eval_episodes:
             raise UserError("stop_at needs evaluations, but eval_episodes is 0")
 
@@ -172,10 +172,7 @@ class Config(Checked):
         """
         agent = data.get("agent", cls.agent) if isinstance(data, dict) else None
         if isinstance(agent, str) and ":" in agent and not imports:
-            learning = data.get("learning", {})
-            if not isinstance(learning, dict):
-                raise UserError(f"{where}: learning must be a table of names and values")
-            data = data | {"learning": AsWritten(learning)}
+            data = data | {"learning": _as_written(data.get("learning", {}), where)}
         elif isinstance(agent, str) and "learning" in data:
             try:
                 settings = find_agent(agent).Settings
@@ -213,11 +210,23 @@ class Config(Checked):
         return [self.task] + [word for name, value in chosen for word in _words(name, value)]
 
 
+def _as_written(learning: Any, where: str) -> AsWritten:
+    """Settings of an agent that nobody here knows: checked as far as they can be."""
+    try:
+        check("learning", learning, dict[str, Any])
+        known = {item.name for group in (Config, Schedule, Memory) for item in fields(group)}
+        if twice := sorted(known & set(learning)):
+            raise UserError(f"learning has a setting {twice[0]!r}, which runs have already")
+        return AsWritten(_as_json("learning", learning))
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+
+
 def _words(name: str, value: Any) -> list[str]:
     """A setting as `mrn train` takes it."""
     if isinstance(value, bool):
         return [f"--{name}" if value else f"--no-{name}"]
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return [f"--{name}", *map(str, value)]
     # One word, so that a value may begin with a dash.
     return [f"--{name}={json.dumps(value) if isinstance(value, dict) else value}"]

@@ -15,6 +15,8 @@ import torch
 from mrn.errors import UserError, unknown
 from mrn.team import number_here, processes_here
 
+ANY_GPU = ("auto", "cuda")
+"""How a run asks for whichever GPU there is."""
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """Where Linux says how much time of its cores a container has, of how much."""
 

@@ -12,8 +12,10 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
+from mrn.cli import experiments
 from mrn.envs import TASKS
 from mrn.errors import RunError, UserError
+from mrn.experiments import backends
 from mrn.experiments import jobs as jobs_module
 from mrn.experiments.backends import LocalBackend
 from mrn.experiments.jobs import Standing, plan
@@ -241,6 +243,22 @@ def test_metrics_that_cannot_be_read_for_a_moment_are_read_later(tmp_path, monke
     assert "Stale file handle; it goes on from where it was" in capsys.readouterr().out
 
 
+def test_metrics_that_stay_unreadable_fail_their_run_after_a_while(tmp_path, monkeypatch, capsys):
+    jobs, read = plan(SUITE, tmp_path, 1), jobs_module._stat
+
+    def refuses(file):
+        if file.parent == jobs[0].folder and file.exists():
+            raise not_read(file, PermissionError(errno.EACCES, "Permission denied"))
+        return read(file)
+
+    monkeypatch.setattr(jobs_module, "_stat", refuses)
+    monkeypatch.setattr("mrn.experiments.sweep.POLL_SECONDS", 0)
+    monkeypatch.setattr("mrn.experiments.sweep.PATIENCE_SECONDS", 0.2)
+    with pytest.raises(RunError, match=r"1 of 2 runs failed.*-mrn/seed-1: cannot read .*denied"):
+        sweep(jobs, Instantly(), Overview())
+    assert jobs[1].finished
+
+
 class Interrupts(Instantly):
     """Every process is killed after an epoch, until one has done them all."""
 
@@ -260,6 +278,24 @@ def test_a_run_that_gets_on_may_be_interrupted_any_number_of_times(tmp_path, mon
     assert capsys.readouterr().out.count("lost ") == 8
 
 
+class GoesBack(Instantly):
+    """Lost at epochs 5 and 4 in turns: it goes on from a checkpoint of the fourth."""
+
+    times = 0
+
+    def poll(self):
+        self.times += 1
+        write_rows(self.job.folder, 5 if self.times % 2 else 4)
+        return Outcome("lost", "killed")
+
+
+def test_going_back_to_a_checkpoint_is_no_progress(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("mrn.experiments.sweep.POLL_SECONDS", 0)
+    long = replace(SUITE, critics=("mrn",), settings={"epochs": 9})
+    with pytest.raises(RunError, match="killed, 4 times"):
+        sweep(plan(long, tmp_path, 1), GoesBack(), Overview())
+
+
 class Dies(Instantly):
     """Every process is killed before its first epoch ends."""
 
@@ -272,6 +308,22 @@ def test_a_run_that_dies_at_the_same_place_is_given_up(tmp_path, monkeypatch, ca
     with pytest.raises(RunError, match="killed, 4 times"):
         sweep(plan(replace(SUITE, critics=("mrn",)), tmp_path, 1), Dies(), Overview())
     assert capsys.readouterr().out.count("lost ") == 3
+
+
+@pytest.mark.parametrize(
+    ("device", "jobs", "gpus"), [("auto", 3, ["0", "1", "2"]), ("cpu", 2, []), ("cuda:1", 2, [])]
+)
+def test_there_is_a_run_for_each_gpu_that_the_suite_may_use(
+    tmp_path, monkeypatch, device, jobs, gpus
+):
+    (tmp_path / "s.toml").write_text(f'tasks = ["FetchReach"]\n[settings]\ndevice = "{device}"')
+    monkeypatch.setattr("mrn.cli.experiments.visible_gpus", lambda: ["0", "1", "2"])
+    monkeypatch.setattr("mrn.cli.experiments.default_threads", lambda: 2)
+    asked = []
+    monkeypatch.setattr(backends, "LocalBackend", lambda *given: asked.append(given))
+    monkeypatch.setattr("mrn.experiments.sweep.sweep", lambda *_: None)
+    experiments.sweep(str(tmp_path / "s.toml"), runs=tmp_path / "runs")
+    assert asked == [(jobs, gpus)]
 
 
 def test_runs_are_divided_between_the_gpus(tmp_path, stand_in):

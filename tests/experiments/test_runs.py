@@ -109,6 +109,17 @@ def test_metrics_of_other_settings_are_not_written_over(tmp_path):
     with pytest.raises(UserError, match=r"seed-1.json belongs to other settings: .*another --out"):
         draw_all(tmp_path / "others", tmp_path / "out")
     assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")} == before
+    for path in (tmp_path / "others").rglob("metrics.csv"):  # metrics of unknown settings
+        bare = tmp_path / "bare/FetchPush/ddpg-mrn/seed-1.csv"
+        bare.parent.mkdir(parents=True)
+        path.rename(bare)
+    with pytest.raises(UserError, match=r"has no settings, and .*seed-1.json is of other metrics"):
+        draw_all(tmp_path / "bare", tmp_path / "out")
+    assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")} == before
+    write_run(tmp_path / "begun", [], 1, learning_rate=5e-3, epochs=3)  # nothing to write yet
+    write_run(tmp_path / "begun", [0.8], 2)
+    with pytest.warns(UserWarning, match="1 in which no epoch is finished"):
+        draw_all(tmp_path / "begun", tmp_path / "out")
     write_run(tmp_path / "longer", [0.9, 0.95], 1)
     draw_all(tmp_path / "longer", tmp_path / "out")
     assert find_runs(tmp_path / "out")[0].epochs == 2

@@ -193,12 +193,9 @@ def test_an_environment_without_goals_is_refused():
         SAC(MetricSACPolicy, gym.make("Pendulum-v1"), device="cpu")
 
 
-def test_a_policy_for_other_algorithms_is_refused():
-    env = make_env("FetchReach-v4")
+def test_the_policy_of_other_algorithms_is_refused():
     with pytest.raises(mrn.UserError, match="for DDPG and TD3: SAC takes MetricSACPolicy"):
-        SAC(MetricPolicy, env, device="cpu")
-    with pytest.raises(mrn.UserError, match="for SAC: DDPG and TD3 take MetricPolicy"):
-        TD3(MetricSACPolicy, env, device="cpu")
+        SAC(MetricPolicy, make_env("FetchReach-v4"), device="cpu")
 
 
 def test_where_it_is_missing_the_remedy_is_said(monkeypatch):

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import tyro
 
 from mrn.checked import Count, NonNegative, check
-from mrn.device import default_threads, visible_gpus
+from mrn.device import ANY_GPU, default_threads, visible_gpus
 from mrn.errors import UserError
 from mrn.tables import console
 
@@ -37,8 +37,8 @@ def sweep(
         threads: CPU threads of each run; by default the cores divided by the jobs, on Ray 1. A
             run's digits may depend on it, so it is kept when a run goes on.
         backend: `local` processes, or a `ray` cluster.
-        address: Of the Ray cluster, `auto` for the one this machine belongs to; by default one is
-            started on this machine.
+        address: Of the Ray cluster, `auto` for the one this machine belongs to; by default that of
+            the environment's RAY_ADDRESS, or one is started on this machine.
         gpus: GPUs of each run on Ray; a half lets two runs share one.
         runs: The folder of all runs. Machines of a cluster have to share it.
         discard_checkpoints: Remove the checkpoints of finished runs, which need the most disk and
@@ -58,7 +58,7 @@ def sweep(
     check("gpus", gpus, NonNegative | None)
     _refuse_without_effect(backend, jobs=jobs, address=address, gpus=gpus)
     cores, chosen = default_threads(), find_suite(suite)
-    cards = visible_gpus() if any(run.device != "cpu" for run in chosen.configs()) else []
+    cards = visible_gpus() if any(run.device in ANY_GPU for run in chosen.configs()) else []
     if backend == "local":
         jobs = jobs or len(cards) or cores
         threads = threads or max(cores // jobs, 1)

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from mrn.device import ANY_GPU
 from mrn.errors import RunError, UserError
 from mrn.experiments.child import train_job
 from mrn.experiments.jobs import Job
@@ -59,15 +60,15 @@ class LocalBackend:
         assert process.stdin is not None
         with suppress(BrokenPipeError), process.stdin:  # a process that died is noticed by `poll`
             process.stdin.write(json.dumps(job.config.to_dict()).encode())
-        self.started.append(_LocalHandle(process, log, begin, gpu))
-        return self.started[-1]
+        handle = _LocalHandle(process, log, begin, gpu)
+        self.started = [each for each in self.started if each.process.poll() is None] + [handle]
+        return handle
 
     def _gpu(self, job: Job) -> str | None:
         """The one with the fewest runs; None where the run names its device, or there are none."""
-        if not self.gpus or job.config.device not in ("auto", "cuda"):
+        if not self.gpus or job.config.device not in ANY_GPU:
             return None
-        self.started = [handle for handle in self.started if handle.process.poll() is None]
-        taken = [handle.gpu for handle in self.started]
+        taken = [each.gpu for each in self.started if each.process.poll() is None]
         return min(self.gpus, key=taken.count)
 
     def close(self) -> None:
@@ -113,14 +114,19 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+LOCAL = "local"
+"""What Ray calls a cluster of this machine alone, which it starts."""
+
+
 class RayBackend:
     """Each run is a task of a Ray cluster, whose machines share the folder of the runs."""
 
     capacity = 10_000  # Ray keeps the queue
 
     def __init__(self, address: str | None, cpus: float, gpus: float) -> None:
-        """Join the cluster at an address, or start one on this machine."""
+        """Join the cluster at an address, or at $RAY_ADDRESS, or start one on this machine."""
         self.ray = ray = import_extra("ray", "ray")
+        address = address or os.environ.get("RAY_ADDRESS") or LOCAL
         self.joined = ray.is_initialized()
         if not self.joined:
             try:
@@ -128,7 +134,7 @@ class RayBackend:
                 ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
             except (ConnectionError, ValueError, RuntimeError, OSError) as error:
                 raise UserError(f"no Ray cluster at {address!r}: {error}") from None
-        _check_room(ray.nodes(), cpus, gpus, ours=not self.joined and address is None)
+        _check_room(ray.nodes(), cpus, gpus, ours=not self.joined and address == LOCAL)
         # A process of its own for each run; a lost one is started again by the sweep.
         self.train = ray.remote(num_cpus=cpus, num_gpus=gpus, max_calls=1, max_retries=0)(train_job)
 
@@ -163,9 +169,9 @@ def _check_room(nodes: list[dict[str, Any]], cpus: float, gpus: float, ours: boo
     warnings.warn(f"{told}; or the runs wait until such a machine joins", stacklevel=3)
 
 
-def _check_answers(address: str | None) -> None:
+def _check_answers(address: str) -> None:
     """Fail at once where nobody listens: Ray would try for many minutes."""
-    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdecimal():
         socket.create_connection((host, int(port)), timeout=10).close()
 

@@ -63,7 +63,8 @@ def _differing(runs: Iterable[tuple[Run, str]]) -> dict[str, str]:
         for agent, part in (("", flatten(settings)), (run.config.agent, own)):
             for name, value in part.items():
                 # What a recipe stands for differs where recipes do.
-                is_recipes = name in SET_BY_RECIPES & set(by_recipe) and value == by_recipe[name]
+                # Those of a user's agent are not known here, and taken to be its recipe's.
+                is_recipes = name in SET_BY_RECIPES and value == by_recipe.get(name, value)
                 told = "as its recipe has it" if is_recipes else str(value)
                 values.setdefault((agent, name), []).append((shown, told, str(value)))
     return {

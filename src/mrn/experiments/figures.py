@@ -268,10 +268,17 @@ def _copy_of(run: Run, folder: Path) -> Path:
 
 def _refuse_others(run: Run, target: Path) -> None:
     """Refuse to write over the metrics of a run of other settings, of which no more may be left."""
-    kept = target.with_suffix(".json")
-    if run.config is not None and kept.exists():
+    kept, source = target.with_suffix(".json"), run.settings_file
+    if run.problem or not kept.exists() or (source.exists() and os.path.samefile(source, kept)):
+        return
+    remedy = "Choose another --out, or move that away"
+    if run.config is None:
+        raise UserError(f"{run.path} has no settings, and {kept} is of other metrics. {remedy}")
+    try:
         before = read_about_file(kept, imports=False).config
-        check_settings(before, run.config, str(kept), "Choose another --out, or move that away")
+    except UserError as error:
+        raise UserError(f"{error}. {remedy}") from None
+    check_settings(before, run.config, str(kept), remedy)
 
 
 def _copy_metrics(run: Run, folder: Path) -> Path:

@@ -21,8 +21,10 @@ from mrn.training.layout import CHECKPOINTS
 from mrn.training.lock import RunLock, is_held
 
 POLL_SECONDS = 0.2
+PATIENCE_SECONDS = 60.0
+"""How long metrics of a run may be unreadable before it counts as failed."""
 LOST_LIMIT = 3
-"""How often a run is started again at the same epoch, its process killed or its machine gone."""
+"""How often a run that was killed, or whose machine went away, is started again in vain."""
 
 
 class Outcome(NamedTuple):
@@ -110,7 +112,9 @@ class _Sweep:
         self.running: dict[Job, Handle] = {}
         self.failed: dict[Job, str] = {}
         self.lost: dict[Job, tuple[int, int]] = {}
-        """At which epoch it was lost the last time, and how often there."""
+        """How far it was when it was lost, and how often it was since it was no further."""
+        self.unread: dict[Job, float] = {}
+        """Since when its metrics cannot be read."""
 
     def start(self) -> None:
         """Hand over as many runs as there is room for."""
@@ -125,9 +129,10 @@ class _Sweep:
                     self.running[job] = self.backend.start(job)
                     self.waiting.remove(job)
                     self.overview.started(job)
-            except UnreadableError:
-                continue  # as storage of others may be for a moment
+                self.unread.pop(job, None)
             except UserError as error:
+                if isinstance(error, UnreadableError) and self._may_pass(job):
+                    continue
                 self.waiting.remove(job)
                 self._fail(job, str(error))
 
@@ -154,11 +159,16 @@ class _Sweep:
                 self._fail(job, message)
 
     def _times_lost(self, job: Job) -> int:
-        """How often it was lost at this epoch: one that gets on may be interrupted any time."""
+        """How often it was lost without getting further: one that does may be lost any time."""
         epochs = standing_now(job).epochs
-        before, times = self.lost.get(job, (epochs, 0))
-        self.lost[job] = epochs, times + 1 if epochs <= before else 1
+        furthest, times = self.lost.get(job, (epochs, 0))
+        self.lost[job] = max(epochs, furthest), times + 1 if epochs <= furthest else 1
         return self.lost[job][1]
+
+    def _may_pass(self, job: Job) -> bool:
+        """Whether what cannot be read may be storage that is away for a moment."""
+        now = time.monotonic()
+        return now - self.unread.setdefault(job, now) < PATIENCE_SECONDS
 
     def _done(self, job: Job) -> None:
         self._tidy(job)

@@ -172,12 +172,3 @@ class MetricPolicy(_WithGoalCritics, TD3Policy):
 
 class MetricSACPolicy(_WithGoalCritics, SACPolicy):
     """For SAC: `SAC(MetricSACPolicy, env, policy_kwargs={"critic": "mrn"}, ...)`."""
-
-    @property
-    def actor_target(self) -> Any:
-        """What DDPG and TD3 look for first.
-
-        Raises:
-            UserError: Always: they have a policy of their own.
-        """
-        raise UserError("MetricSACPolicy is for SAC: DDPG and TD3 take MetricPolicy")
