@@ -51,10 +51,21 @@ def test_what_the_front_page_says_of_fetch_push():
     assert solved["ddpg-iqe"].tolist() == [6, 6, 6]
     assert (success["ddpg-bvn"].max(axis=1) >= 0.9).sum() == 1
     assert success["ddpg-monolithic"].max() < 0.9
+    assert sorted(solved["ddpg-dn"]) == [4, 6, 6]
+    assert solved["ddpg-wn"].tolist() == [5, 5, 5]
+    assert sorted(solved["ddpg-pqe"]) == [5, 5, 6]
     means = {name: curves.mean(axis=1) for name, curves in success.items()}
-    rivals = [means[name].max() for name in means if name != "ddpg-mrn"]
-    assert len(rivals) == 3
-    assert means["ddpg-mrn"].min() > max(rivals)
+    ahead = {
+        name: int((means["ddpg-mrn"][:, None] > others).sum()) for name, others in means.items()
+    }
+    level = {"ddpg-dn": 4, "ddpg-wn": 5, "ddpg-pqe": 7}
+    behind = dict.fromkeys(("ddpg-monolithic", "ddpg-bvn", "ddpg-iqe"), 9)
+    assert ahead == level | behind | {"ddpg-mrn": 3}
+    for name in level:
+        assert success[name][:, -1].min() >= 0.98
+    released = {run.method: run.success.mean() for run in find_runs(RESULTS / "forms-push")}
+    for name in level:
+        assert released[f"{name}-released"] < means["ddpg-mrn"][0] - 0.15
 
 
 @pytest.mark.parametrize("table", sorted(RESULTS.rglob("table.md")), ids=lambda t: t.parent.name)
