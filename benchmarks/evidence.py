@@ -27,6 +27,7 @@ SUITES = (
 SHOWN = (
     ("FetchPush", "push", "FetchPush"),
     ("BlockRotateZ", "hand", "BlockRotateZ"),
+    ("EggRotate", "hand", "EggRotate"),
     ("forms", "forms-push", "FetchPush"),
 )
 """Sections of the page with every run of a suite on a task."""

@@ -68,6 +68,19 @@ def test_what_the_front_page_says_of_fetch_push():
         assert released[f"{name}-released"] < means["ddpg-mrn"][0] - 0.15
 
 
+@pytest.mark.parametrize(
+    ("task", "ahead_from", "but_for", "last"),
+    [("BlockRotateZ", 6, [9], (0.98, 0.49)), ("EggRotate", 9, [], (0.95, 0.63))],
+)
+def test_what_the_pages_say_of_the_hand(task, ahead_from, but_for, last):
+    methods = group(find_runs(RESULTS / "hand"))[""][task]
+    ours, theirs = (methods[f"ddpg-{name}"][0].success for name in ("mrn", "monolithic"))
+    assert (ours[-1], theirs[-1]) == last
+    behind = [epoch for epoch, lead in enumerate(ours - theirs, start=1) if lead < 0]
+    assert [epoch for epoch in behind if epoch >= ahead_from] == but_for
+    assert ahead_from - 1 in behind
+
+
 @pytest.mark.parametrize("table", sorted(RESULTS.rglob("table.md")), ids=lambda t: t.parent.name)
 def test_the_pictures_are_those_of_the_runs(table):
     summary = summarise(group(find_runs(table.parent))[""])
