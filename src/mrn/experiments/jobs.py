@@ -73,7 +73,7 @@ class Job:
 
 
 def standing_now(job: Job) -> Standing:
-    """How far it is, as far as can be read: nothing is decided by it."""
+    """How far it is, as far as can be read: to show it, or to count what may be counted wrong."""
     try:
         return job.standing
     except UserError:
