@@ -22,7 +22,10 @@ MRN = str(Path(sys.executable).with_name("mrn"))
 """The command itself."""
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["mrn.cli", "mrn.training.loop", "envpool", "torch.utils.tensorboard"])
+FORKS.set_forkserver_preload(
+    ["mrn.cli", "mrn.training.loop", "envpool", "gymnasium_robotics", "torch.utils.tensorboard"]
+    + ["typeguard", "pytest"]  # which tyro imports, and the modules of tests whose functions run
+)
 
 
 class Command:

@@ -294,7 +294,11 @@ def test_shares_of_a_cycle_add_up():
 
 
 def test_heavy_packages_are_imported_only_where_used():
-    code = "import sys, mrn.cli, mrn.training.loop; print(*sys.modules)"
+    code = (
+        "import sys, mrn, mrn.cli, mrn.training.loop\n"
+        "for name in mrn.critics.CRITICS: mrn.make_critic(name, 61, 20, 7)\n"
+        "print(*sys.modules)"
+    )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"envpool", "gymnasium", "mujoco", "tensorboard", "torch._dynamo", "scipy"}
     assert not heavy & set(run.stdout.split())

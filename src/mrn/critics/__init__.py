@@ -109,7 +109,9 @@ def make_critic(
     encoder = _scale(ENCODER, width)
 
     def count(size: int) -> int:
-        with torch.device("meta"):  # shapes only: no memory, no random numbers
+        # Shapes only: no memory, no random numbers. Heads scale their first weights in place
+        # (`mul_`): with "meta", `a * b` would import PyTorch's compiler, a second of every start.
+        with torch.device("meta"):
             return count_parameters(architecture.build(dims, encoder, size))
 
     with torch.device("meta"):

@@ -1,7 +1,9 @@
 """A run of a sweep, in a process of its own, which saves and ends when the sweep does."""
 
+import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +32,22 @@ def train_job(
     run(Config.from_json(settings, "the sweep"), folder, progress, resume=True)
 
 
+def give_way_as_asked(session: Path = Path("/proc/self/autogroup")) -> None:
+    """Make the `nice` of a sweep felt by everything else on the machine.
+
+    A run has a session of its own, and Linux, where it groups processes, divides the processor
+    between sessions first; niceness counts within one. A run at 19 would get as much as any other.
+    """
+    niceness = os.getpriority(os.PRIO_PROCESS, 0)
+    if niceness > 0 and session.exists():
+        with suppress(OSError):  # of a container that may not
+            session.write_text(str(niceness))
+
+
 def main() -> None:
     """Train in the folder that is named, by the settings that come as JSON from the sweep."""
     end_with_parent(signal.SIGTERM)
+    give_way_as_asked()
     with reported():
         settings = parse_json(sys.stdin.read(), "the sweep's settings")
         train_job(settings, Path(sys.argv[1]), progress=True)

@@ -57,8 +57,8 @@ class Concave(nn.Module):
     def __init__(self, features: int, pieces: int = 8) -> None:
         """Start near the identity: slopes near 1, and the piece without offset the lowest."""
         super().__init__()
-        self.slope = nn.Parameter(1e-3 * torch.randn(features, pieces))
-        self.offset = nn.Parameter(1e-3 * torch.randn(features, pieces - 1) - 1)
+        self.slope = nn.Parameter(torch.randn(features, pieces).mul_(1e-3))
+        self.offset = nn.Parameter(torch.randn(features, pieces - 1).mul_(1e-3).sub_(1))
 
     def forward(self, v: Tensor) -> Tensor:
         """Apply the function to v, shape (B, features)."""

@@ -37,7 +37,7 @@ class DeepNorm(ProjectedHead):
         self.u = nn.Linear(EMBEDDING, width, bias=False)
         for layer in (self.u0, self.u):
             nn.init.uniform_(layer.weight, -(3**0.5), 3**0.5)
-        self.w = nn.Parameter(torch.empty(width, width).uniform_(-1, 1) * (3 / width) ** 0.5)
+        self.w = nn.Parameter(torch.empty(width, width).uniform_(-1, 1).mul_((3 / width) ** 0.5))
         self.concave = Concave(width)
 
     def distance(self, from_: Tensor, to: Tensor) -> Tensor:

@@ -49,8 +49,8 @@ class PQE(PoissonHead):
         super().__init__(inputs, hidden)
         # Each product keeps unit variance, so that the weights start at 1 in the mean.
         self.first = nn.Parameter(torch.randn(width))
-        self.second = nn.Parameter(torch.randn(width, width) * width**-0.5)
-        self.third = nn.Parameter(torch.randn(MIXTURES, width) * width**-0.5)
+        self.second = nn.Parameter(torch.randn(width, width).mul_(width**-0.5))
+        self.third = nn.Parameter(torch.randn(MIXTURES, width).mul_(width**-0.5))
 
     def weights(self) -> Tensor:
         """The w_i >= 0, shape (16,)."""
@@ -86,7 +86,9 @@ class DeepLinear(nn.Module):
         """Build factors of the given width, 64 in PQE's own code."""
         super().__init__()
         shapes = ((width,), (width, width), (width, width), (width, outputs))
-        self.factors = nn.ParameterList(torch.randn(shape) * shape[-1] ** -0.5 for shape in shapes)
+        self.factors = nn.ParameterList(
+            torch.randn(shape).mul_(shape[-1] ** -0.5) for shape in shapes
+        )
         self.offset = nn.Parameter(torch.zeros(outputs))
         self.redundant = sum(factor.numel() for factor in self.factors)
 

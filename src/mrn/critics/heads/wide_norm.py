@@ -41,7 +41,7 @@ class WideNorm(ProjectedHead):
         super().__init__(inputs, hidden, EMBEDDING)
         rows = components * COMPONENT
         bound = (3 / EMBEDDING) ** 0.5
-        self.w = nn.Parameter(torch.empty(rows, 2 * EMBEDDING).uniform_(-1, 1) * bound)
+        self.w = nn.Parameter(torch.empty(rows, 2 * EMBEDDING).uniform_(-1, 1).mul_(bound))
         self.concave = Concave(components)
         self.reduce = self.reduction()
 
