@@ -23,8 +23,11 @@ MRN = str(Path(sys.executable).with_name("mrn"))
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
-    ["mrn.cli", "mrn.training.loop", "envpool", "gymnasium_robotics", "torch.utils.tensorboard"]
-    + ["typeguard", "pytest"]  # which tyro imports, and the modules of tests whose functions run
+    [
+        *("mrn.cli", "mrn.training.loop", "envpool", "gymnasium_robotics"),
+        *("torch.utils.tensorboard", "typeguard"),  # tyro's
+        "pytest",  # for functions that are in modules of tests
+    ]
 )
 
 
