@@ -196,6 +196,9 @@ def test_an_environment_without_goals_is_refused():
 def test_the_policy_of_other_algorithms_is_refused():
     with pytest.raises(mrn.UserError, match="for DDPG and TD3: SAC takes MetricSACPolicy"):
         SAC(MetricPolicy, make_env("FetchReach-v4"), device="cpu")
+    for algorithm in (DDPG, TD3):
+        with pytest.raises(mrn.UserError, match="for SAC: DDPG and TD3 take MetricPolicy"):
+            algorithm(MetricSACPolicy, make_env("FetchReach-v4"), device="cpu")
 
 
 def test_where_it_is_missing_the_remedy_is_said(monkeypatch):

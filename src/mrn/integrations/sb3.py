@@ -1,6 +1,6 @@
 """Our critics in Stable-Baselines3's DDPG, TD3 and SAC, by a policy class."""
 
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from gymnasium import spaces
@@ -172,3 +172,12 @@ class MetricPolicy(_WithGoalCritics, TD3Policy):
 
 class MetricSACPolicy(_WithGoalCritics, SACPolicy):
     """For SAC: `SAC(MetricSACPolicy, env, policy_kwargs={"critic": "mrn"}, ...)`."""
+
+    @property
+    def actor_target(self) -> NoReturn:
+        """What DDPG and TD3 ask a policy for, and SAC does not.
+
+        Raises:
+            UserError: Names the policy they take.
+        """
+        raise UserError("MetricSACPolicy is for SAC: DDPG and TD3 take MetricPolicy")
