@@ -16,6 +16,8 @@ RESULTS = Path(__file__).parents[1] / "results"
 SUITES = (
     "push",
     "hand",
+    "hand-penalty",
+    "hand-longer",
     "forms-reach",
     "forms-push",
     "push-norms",
@@ -28,6 +30,7 @@ SHOWN = (
     ("FetchPush", "push", "FetchPush"),
     ("BlockRotateZ", "hand", "BlockRotateZ"),
     ("EggRotate", "hand", "EggRotate"),
+    ("PenRotate", "hand", "PenRotate"),
     ("forms", "forms-push", "FetchPush"),
 )
 """Sections of the page with every run of a suite on a task."""

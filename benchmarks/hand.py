@@ -70,7 +70,7 @@ def table_of_goals() -> Table:
         rows.append(
             (name, f"{100 * share.value:.1f} [{100 * share.low:.1f}, {100 * share.high:.1f}]")
         )
-    return ("task", f"of {GOALS:,} goals, cannot be reached, %"), rows
+    return ("task", f"of {GOALS:,} goals, being there does not count, %"), rows
 
 
 def row(name: str, agent: Agent, noise: bool) -> tuple[str, ...]:
