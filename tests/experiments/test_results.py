@@ -81,6 +81,13 @@ def test_what_the_pages_say_of_the_hand(task, ahead_from, but_for, last):
     assert ahead_from - 1 in behind
 
 
+def test_what_the_pages_say_of_the_pen():
+    methods = group(find_runs(RESULTS / "hand"))[""]["PenRotate"]
+    ours, theirs = (methods[f"ddpg-{name}"][0].success for name in ("mrn", "monolithic"))
+    assert (ours[-1], theirs[-1]) == (0.05, 0.21)
+    assert [epoch for epoch in range(5, 16) if ours[epoch - 1] >= theirs[epoch - 1]] == [12]
+
+
 @pytest.mark.parametrize("table", sorted(RESULTS.rglob("table.md")), ids=lambda t: t.parent.name)
 def test_the_pictures_are_those_of_the_runs(table):
     summary = summarise(group(find_runs(table.parent))[""])
