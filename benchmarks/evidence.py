@@ -16,11 +16,11 @@ RESULTS = Path(__file__).parents[1] / "results"
 SUITES = (
     "push",
     "hand",
-    "hand-penalty",
-    "hand-longer",
     "forms-reach",
     "forms-push",
     "push-norms",
+    "hand-longer",
+    "hand-penalty",
     "pick-slide",
     "ablation",
     "all-tasks",

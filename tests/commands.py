@@ -24,9 +24,13 @@ MRN = str(Path(sys.executable).with_name("mrn"))
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
-        *("mrn.cli", "mrn.training.loop", "envpool", "gymnasium_robotics"),
-        *("torch.utils.tensorboard", "typeguard"),  # tyro's
-        "pytest",  # for functions that are in modules of tests
+        "mrn.cli",
+        "mrn.training.loop",
+        "envpool",
+        "gymnasium_robotics",
+        "torch.utils.tensorboard",
+        "typeguard",  # which tyro imports when it parses
+        "pytest",  # which the modules of tests import, for functions of theirs
     ]
 )
 

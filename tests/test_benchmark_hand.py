@@ -1,4 +1,4 @@
-"""`python -m benchmarks.hand`: what a policy of the Hand does, and goals that no pose reaches."""
+"""`python -m benchmarks.hand`: what policies of the Hand do, and goals that no pose reaches."""
 
 import math
 
@@ -6,11 +6,20 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.hand import apart, asked, fallen, hand_reward, outcome, unreachable
+from benchmarks.hand import (
+    apart,
+    asked,
+    axis,
+    fallen,
+    hand_reward,
+    main,
+    outcome,
+    unreachable,
+)
 from mrn.config import Config
 from mrn.envs import TASKS, find_task
 from mrn.envs.custom import make_env
-from mrn.envs.rewards import _with_z_of
+from mrn.errors import UserError
 from mrn.replay import Episodes
 from mrn.training.agent import Agent
 
@@ -25,8 +34,8 @@ def euler(x: float, y: float, z: float) -> torch.Tensor:
         return torch.cat([w[None], v + torch.linalg.cross(p[1:], q[1:])])
 
     parts = [torch.zeros(4, dtype=torch.float64) for _ in range(3)]
-    for axis, (part, angle) in enumerate(zip(parts, (x, y, z), strict=True)):
-        part[0], part[1 + axis] = math.cos(angle / 2), math.sin(angle / 2)
+    for place, (part, angle) in enumerate(zip(parts, (x, y, z), strict=True)):
+        part[0], part[1 + place] = math.cos(angle / 2), math.sin(angle / 2)
     return times(times(parts[0], parts[1]), parts[2])
 
 
@@ -40,25 +49,37 @@ ODD = pose(-euler(2.5, 1.0, 2.5))
 EVEN = pose(euler(0.5, 1.0, 0.5))
 
 
+# Across the edge of the angle x, at pi, its neighbours have the other sign.
+NEAR_THE_EDGE = pose(-euler(3.1, 0.8, 2.5))
+
+
 def test_a_goal_of_the_pen_that_not_even_itself_reaches():
     reward = hand_reward("PenRotate")
     assert ODD[3] == pytest.approx(0.3445, abs=1e-4)
-    assert unreachable(reward, torch.stack([ODD, EVEN])).tolist() == [True, False]
+    goals = torch.stack([ODD, EVEN, NEAR_THE_EDGE])
+    assert reward(goals, goals).tolist() == [-1, 0, -1]
+    assert unreachable(reward, goals).tolist() == [True, False, False]
     env = make_env(TASKS["PenRotate"].shape.env_id)
     compute = env.unwrapped.compute_reward  # by its own word, too
-    assert [compute(each.numpy(), each.numpy(), {}) for each in (ODD, EVEN)] == [-1, 0]
+    assert [compute(each.numpy(), each.numpy(), {}) for each in goals] == [-1, 0, -1]
     env.close()
 
 
 def test_nor_does_any_other_pose():
-    angles = torch.cartesian_prod(*[torch.arange(-3.14, 3.14, 0.02, dtype=torch.float64)] * 2)
-    x, y = angles[angles[:, 1].abs() < math.pi / 2].T / 2  # the third is taken from the goal
+    x, y = (
+        torch.cartesian_prod(
+            torch.arange(-3.14, 3.14, 0.02, dtype=torch.float64),
+            torch.arange(-1.57, 1.57, 0.02, dtype=torch.float64),
+        ).T
+        / 2
+    )  # half of the angles; the third is taken from the goal
     half = torch.stack([x.cos() * y.cos(), x.sin() * y.cos(), x.cos() * y.sin(), x.sin() * y.sin()])
     poses = torch.cat([ODD[:3].expand(half.shape[1], 3), half.T], dim=1)
-    near = poses[(_with_z_of(poses[:, 3:], EVEN[3:]) @ EVEN[3:]).argmax()]
     reward = hand_reward("PenRotate")
-    assert reward(near, EVEN) == 0  # the grid is fine enough to find one
-    assert reward(poses, ODD.expand_as(poses)).max() == -1
+    best = [
+        reward(poses, goal.expand_as(poses)).max().item() for goal in (ODD, EVEN, NEAR_THE_EDGE)
+    ]
+    assert best == [-1, 0, 0]  # where there is one, the grid is fine enough to find it
 
 
 def test_angles_do_not_depend_on_a_quaternions_sign():
@@ -66,14 +87,27 @@ def test_angles_do_not_depend_on_a_quaternions_sign():
     turned = pose(euler(0.4, 0.0, 0.0))
     flipped = torch.cat([turned[:3], -turned[3:]])
     start = pose(euler(0.0, 0.0, 0.0))
-    assert reward.angle(flipped, start) == pytest.approx(2 * math.pi - 0.4)
     assert apart(reward, turned, start) == pytest.approx(0.4)
     assert apart(reward, flipped, start) == pytest.approx(0.4)
 
 
+def test_of_the_pen_the_angle_is_that_between_its_axes():
+    reward = hand_reward("PenRotate")
+    start = pose(euler(0.3, 1.4, 0.2))
+    spun = pose(euler(0.3, 1.4, 2.0))
+    assert apart(reward, spun, start) == pytest.approx(0, abs=1e-6)
+    # Over the top: y would be 1.8, and the angles of that rotation are x - pi, pi - 1.8, z - pi.
+    tilted = pose(euler(0.3, 1.8, 0.2))
+    assert apart(reward, tilted, start) == pytest.approx(0.4)
+    # The axis z goes to (sin y, -sin x cos y, cos x cos y).
+    expected = [math.sin(1.4), -math.sin(0.3) * math.cos(1.4), math.cos(0.3) * math.cos(1.4)]
+    assert axis(start[3:]).tolist() == pytest.approx(expected)
+
+
 def test_fallen_is_below_where_it_began():
     heights = torch.tensor([[0.15, 0.02, 0.14], [0.15, 0.15, -0.19], [0.15, 0.12, 0.11]])
-    assert fallen(heights).tolist() == [False, True, False]
+    expected = [[False, True, False], [False, False, True], [False, False, False]]
+    assert fallen(heights).tolist() == expected
 
 
 def test_outcomes_of_an_episode():
@@ -91,28 +125,42 @@ def test_outcomes_of_an_episode():
         assert found.tolist() == pytest.approx([angle, angle], abs=1e-3)
 
 
-def test_the_critic_is_asked_of_its_own_and_of_another_goals_action():
+def test_policy_and_critic_are_asked_of_the_own_goal_and_of_the_episode_before():
     agent = Agent(Config.of("EggRotate", seed=3), find_task("EggRotate").shape, CPU)
-    played = Episodes.allocate(agent.shape, 2)
+    played = Episodes.allocate(agent.shape, 3)
     rng = np.random.default_rng(0)
-    played.state[:], played.goal[:] = (
-        rng.normal(size=each.shape) for each in (played.state, played.goal)
-    )
-    squares, slope, choice = asked(agent, played)
-    assert squares.shape == slope.shape == choice.shape == (8,)
-    state, goal = agent.policy.inputs(
-        *(torch.from_numpy(each[0, :1]) for each in (played.state, played.goal))
-    )
-    action, other = (
-        agent.learner.act(state, agent.normalizer.goal(torch.from_numpy(played.goal[i, :1])))
-        for i in (0, 1)
-    )
-    assert squares[0] == pytest.approx(float(action.square().mean()))
+    for each in (played.state, played.goal):
+        each[:] = rng.normal(size=each.shape)
+    played.achieved[2, 30:, 2] = -0.2  # so that of the last one two states count, not four
+    squares, change, slope, worth = asked(agent, played)
+    assert squares.shape == change.shape == slope.shape == worth.shape == (10,)
+    state = torch.from_numpy(played.state[1, :1])  # the fifth: four are of the first episode
+    goals = [agent.normalizer.goal(torch.from_numpy(played.goal[i, :1])) for i in (1, 0)]
+    state = agent.normalizer.state(state)
+    action, other = (agent.learner.act(state, goal) for goal in goals)
+    assert squares[4] == pytest.approx(float(action.square().mean()))
+    assert change[4] == pytest.approx(float((action - other).square().mean()))
     critic = agent.learner.critic.double()
-    state, goal, action, other = (each.double() for each in (state, goal, action, other))
+    state, goal, action, other = (each.double() for each in (state, goals[0], action, other))
     with torch.no_grad():
         q = critic(state, action, goal)
-        assert float(choice[0]) == pytest.approx(float(q - critic(state, other, goal)), abs=1e-5)
+        assert float(worth[4]) == pytest.approx(float(q - critic(state, other, goal)), abs=1e-5)
         shifts = 1e-6 * torch.eye(action.shape[1], dtype=torch.float64)
         slopes = [(critic(state, action + shift, goal) - q) / 1e-6 for shift in shifts]
-    assert float(slope[0]) == pytest.approx(float(torch.cat(slopes).norm()), rel=1e-3)
+    assert float(slope[4]) == pytest.approx(float(torch.cat(slopes).norm()), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("runs", "message"),
+    [
+        ([], "name the runs to look at"),
+        (["zoo:FetchPush"], "FetchPush is no task in which the Hand turns something"),
+        (["nowhere"], "nowhere"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_told_before_the_page_is_touched(runs, message, monkeypatch):
+    written = []
+    monkeypatch.setattr("benchmarks.hand.write_sections", lambda *what: written.append(what))
+    with pytest.raises(UserError, match=message):
+        main(runs)
+    assert not written

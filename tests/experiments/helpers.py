@@ -25,9 +25,9 @@ def write_suite(folder: Path, count: int = 6, **settings) -> Path:
     return file
 
 
-def start_sweep(folder: Path, *options: str, count: int = 6) -> Command:
-    suite = write_suite(folder, count)
-    return Command("sweep", suite, "--runs", folder / "runs", "--threads=1", *options)
+def start_sweep(folder: Path, *options: str, count: int = 6, prepare=None) -> Command:
+    words = ("sweep", write_suite(folder, count), "--runs", folder / "runs", "--threads=1")
+    return Command(*words, *options, prepare=prepare)
 
 
 def finish(process: Command, code: int = 0) -> str:

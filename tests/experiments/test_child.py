@@ -1,37 +1,46 @@
-"""A run's own process in a sweep."""
+"""A run's own process in a sweep, and how it gives way."""
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pytest
 
-CODE = """
-import os, sys
-from pathlib import Path
+from mrn.experiments import child
 from mrn.experiments.child import give_way_as_asked
-os.nice(int(sys.argv[1]))
-give_way_as_asked(*map(Path, sys.argv[2:]))
-"""
 
 
-def given_way(niceness: int, *session: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-c", CODE, str(niceness), *map(str, session)],
-        check=True,
-        start_new_session=True,
-    )
+@pytest.fixture
+def session(tmp_path):
+    file = tmp_path / "autogroup"
+    file.write_text("/autogroup-3 nice 0")
+    return file
 
 
 @pytest.mark.parametrize(("niceness", "written"), [(7, "7"), (0, "/autogroup-3 nice 0")])
-def test_the_session_of_a_run_is_as_nice_as_its_sweep(tmp_path, niceness, written):
-    session = tmp_path / "autogroup"
-    session.write_text("/autogroup-3 nice 0")
-    given_way(niceness, session)
+def test_the_session_of_a_run_is_as_nice_as_its_sweep(session, monkeypatch, niceness, written):
+    monkeypatch.setattr(os, "getpriority", lambda *_: niceness)
+    give_way_as_asked(session)
     assert session.read_text() == written
 
 
-def test_a_system_without_such_sessions_needs_nothing(tmp_path):
-    given_way(7, tmp_path / "autogroup")
+def test_one_that_is_told_to_wait_asks_again(session, monkeypatch):
+    write, answers = Path.write_text, iter([BlockingIOError, BlockingIOError, None])
+
+    def write_text(path, text):
+        if answer := next(answers):
+            raise answer
+        return write(path, text)
+
+    monkeypatch.setattr(os, "getpriority", lambda *_: 7)
+    monkeypatch.setattr(child.time, "sleep", lambda _: None)
+    monkeypatch.setattr(Path, "write_text", write_text)
+    give_way_as_asked(session)
+    assert session.read_text() == "7"
+    assert next(answers, "none left") == "none left"
+
+
+def test_where_it_cannot_be_said_a_run_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "getpriority", lambda *_: 7)
+    give_way_as_asked(tmp_path / "autogroup")
     assert not (tmp_path / "autogroup").exists()
-    given_way(7, tmp_path)  # nor is one that cannot be written an error
+    give_way_as_asked(tmp_path)  # is there, and cannot be written

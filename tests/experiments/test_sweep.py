@@ -6,6 +6,7 @@ import shutil
 import signal
 import time
 from contextlib import closing
+from pathlib import Path
 
 from mrn.training.lock import RunLock
 from tests.commands import MRN, mrn, until
@@ -80,9 +81,17 @@ def _so_far(folder):
     return results(folder, there)
 
 
+def _be_nice():
+    os.nice(3)
+
+
 def test_a_sweep_asked_to_end_saves_and_goes_on(undisturbed, tmp_path):
-    sweep = start_sweep(tmp_path, count=1)
-    until(lambda: process_in_epoch_2(tmp_path))
+    sweep = start_sweep(tmp_path, count=1, prepare=_be_nice)
+    run = until(lambda: process_in_epoch_2(tmp_path))
+    niceness = min(19, os.getpriority(os.PRIO_PROCESS, 0) + 3)
+    assert os.getpriority(os.PRIO_PROCESS, run) == niceness
+    session = Path(f"/proc/{run}/autogroup")  # of Linux, where it groups processes
+    assert not session.exists() or session.read_text().split()[-2:] == ["nice", str(niceness)]
     sweep.send_signal(signal.SIGINT)
     assert "SIGINT: saved; to go on: the same command" in finish(sweep, 130)
     assert not list(tmp_path.rglob(".lock"))

@@ -199,6 +199,10 @@ def test_the_policy_of_other_algorithms_is_refused():
     for algorithm in (DDPG, TD3):
         with pytest.raises(mrn.UserError, match="for SAC: DDPG and TD3 take MetricPolicy"):
             algorithm(MetricSACPolicy, make_env("FetchReach-v4"), device="cpu")
+    policy = SAC(MetricSACPolicy, make_env("FetchReach-v4"), device="cpu").policy
+    assert not hasattr(policy, "actor_target")
+    with pytest.raises(AttributeError, match="no attribute 'acter'"):
+        policy.acter  # noqa: B018
 
 
 def test_where_it_is_missing_the_remedy_is_said(monkeypatch):

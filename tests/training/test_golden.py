@@ -31,7 +31,7 @@ CASES = [
     f"{engine} {critic}"
     for engine in ("envpool", "gymnasium")
     for critic in ("mrn", "monolithic", "bvn", "iqe")
-]
+] + ["envpool dn", "envpool wn", "envpool pqe"]
 
 
 def numbers(case: str, folder: Path) -> dict[str, float]:

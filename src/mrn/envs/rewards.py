@@ -3,10 +3,10 @@
 They equal `env.unwrapped.compute_reward` of Gymnasium-Robotics row by row. Three of its facts are
 kept on purpose, for comparability: Fetch counts a distance equal to the threshold as reached, the
 Hand does not; the Hand's rotation error is 2 arccos(w) without |w|, so that the quaternions q and
--q, which are the same rotation, differ; and the Pen's rotation is put together again from Euler
-angles, which may give -q where the goal is q: such a goal, one of 14, can hardly be reached. One
-fact is not: its batched reward for the Pen overwrites row 2 of the batch instead of column 2 of
-the angles.
+-q, which are the same rotation, differ; and the Pen's rotation is put together from Euler angles,
+which may give -q for the goal q: unless its angle x is within the threshold of +-pi, no pose
+reaches such a goal, and 7 % of all are (`benchmarks/hand.py`). One fact is not kept: its batched
+reward for the Pen overwrites row 2 of the batch instead of column 2 of the angles.
 """
 
 from collections.abc import Callable
@@ -45,20 +45,16 @@ class HandReward:
 
     def __call__(self, achieved: Tensor, desired: Tensor) -> Tensor:
         """Rewards of poses of shape (B, 7): position, then quaternion (w, x, y, z)."""
-        reached = self.angle(achieved, desired) < self.rotation_threshold
-        if self.position_threshold is not None:
-            distance = torch.linalg.vector_norm(achieved[..., :3] - desired[..., :3], dim=-1)
-            reached = reached & (distance < self.position_threshold)
-        return reached.to(achieved.dtype) - 1
-
-    def angle(self, achieved: Tensor, desired: Tensor) -> Tensor:
-        """The rotation error of poses, in [0, 2 pi], shape (B,)."""
         rotation, goal_rotation = achieved[..., 3:], desired[..., 3:]
         if self.ignore_z:
             rotation = _with_z_of(rotation, goal_rotation)
         # The real part of rotation * conjugate(goal_rotation) is their inner product.
         w = (rotation * goal_rotation).sum(dim=-1).clamp(-1, 1)
-        return 2 * torch.arccos(w)
+        reached = 2 * torch.arccos(w) < self.rotation_threshold
+        if self.position_threshold is not None:
+            distance = torch.linalg.vector_norm(achieved[..., :3] - desired[..., :3], dim=-1)
+            reached = reached & (distance < self.position_threshold)
+        return reached.to(achieved.dtype) - 1
 
 
 def _with_z_of(q: Tensor, other: Tensor) -> Tensor:

@@ -1,9 +1,10 @@
 """A run of a sweep, in a process of its own, which saves and ends when the sweep does."""
 
 import os
+import random
 import signal
 import sys
-from contextlib import suppress
+import time
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +33,28 @@ def train_job(
     run(Config.from_json(settings, "the sweep"), folder, progress, resume=True)
 
 
-def give_way_as_asked(session: Path = Path("/proc/self/autogroup")) -> None:
-    """Make the `nice` of a sweep felt by everything else on the machine.
+SESSION = Path("/proc/self/autogroup")
+"""Where Linux, if it groups processes by session, is told how nice the session of one is."""
+ATTEMPTS = 50
+
+
+def give_way_as_asked(session: Path = SESSION) -> None:
+    """Make the `nice` of a sweep felt by other sessions.
 
     A run has a session of its own, and Linux, where it groups processes, divides the processor
     between sessions first; niceness counts within one. A run at 19 would get as much as any other.
     """
     niceness = os.getpriority(os.PRIO_PROCESS, 0)
-    if niceness > 0 and session.exists():
-        with suppress(OSError):  # of a container that may not
+    if niceness <= 0 or not session.exists():
+        return
+    for _ in range(ATTEMPTS):
+        try:
             session.write_text(str(niceness))
+            return
+        except BlockingIOError:  # one is told each tenth of a second, of all that ask
+            time.sleep(random.uniform(0.05, 0.3))
+        except OSError:  # not here; and a run is not worth less for it
+            return
 
 
 def main() -> None:

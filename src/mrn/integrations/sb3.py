@@ -1,6 +1,6 @@
 """Our critics in Stable-Baselines3's DDPG, TD3 and SAC, by a policy class."""
 
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from gymnasium import spaces
@@ -170,14 +170,15 @@ class MetricPolicy(_WithGoalCritics, TD3Policy):
         super().__init__(*args, **kwargs)
 
 
+class WrongPolicyError(UserError, AttributeError):
+    """An algorithm asked a policy for what policies of another one have."""
+
+
 class MetricSACPolicy(_WithGoalCritics, SACPolicy):
     """For SAC: `SAC(MetricSACPolicy, env, policy_kwargs={"critic": "mrn"}, ...)`."""
 
-    @property
-    def actor_target(self) -> NoReturn:
-        """What DDPG and TD3 ask a policy for, and SAC does not.
-
-        Raises:
-            UserError: Names the policy they take.
-        """
-        raise UserError("MetricSACPolicy is for SAC: DDPG and TD3 take MetricPolicy")
+    def __getattr__(self, name: str) -> Any:
+        """What is missing, as `nn.Module` says it; DDPG and TD3 miss a target of the actor."""
+        if name == "actor_target":
+            raise WrongPolicyError("MetricSACPolicy is for SAC: DDPG and TD3 take MetricPolicy")
+        return super().__getattr__(name)

@@ -56,6 +56,7 @@ class Concave(nn.Module):
 
     def __init__(self, features: int, pieces: int = 8) -> None:
         """Start near the identity: slopes near 1, and the piece without offset the lowest."""
+        # In place, as everywhere: see `make_critic`.
         super().__init__()
         self.slope = nn.Parameter(torch.randn(features, pieces).mul_(1e-3))
         self.offset = nn.Parameter(torch.randn(features, pieces - 1).mul_(1e-3).sub_(1))
