@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
@@ -27,7 +28,7 @@ REFERENCE_WIDTH = 256
 """The paper's width of the monolithic critic, to which the sizes below belong."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # each is its own: what builds it may not be comparable
 class Architecture:
     """How to build a critic, with one free size that is moved where the count demands it."""
 
@@ -106,20 +107,24 @@ def make_critic(
         _size("state_dim", state_dim), _size("action_dim", action_dim), _size("goal_dim", goal_dim)
     )
     width = _size("width", width)
-    encoder = _scale(ENCODER, width)
+    size = _fitting_size(architecture, dims, width)
+    return architecture.build(dims, _scale(ENCODER, width), size)
+
+
+@cache  # a learner with two critics asks twice, and finding one takes longer than building it
+def _fitting_size(architecture: Architecture, dims: Dims, width: int) -> int:
+    """The free size with which the count is that of the monolithic critic."""
 
     def count(size: int) -> int:
         # Shapes only: no memory, no random numbers. Heads scale their first weights in place
         # (`mul_`): with "meta", `a * b` would import PyTorch's compiler, a second of every start.
         with torch.device("meta"):
-            return count_parameters(architecture.build(dims, encoder, size))
+            return count_parameters(architecture.build(dims, _scale(ENCODER, width), size))
 
     with torch.device("meta"):
         target = count_parameters(Monolithic(dims, width))
     size = _scale(architecture.size, width)
-    if abs(count(size) / target - 1) > TOLERANCE:
-        size = nearest_size(count, target)
-    return architecture.build(dims, encoder, size)
+    return size if abs(count(size) / target - 1) <= TOLERANCE else nearest_size(count, target)
 
 
 def _size(name: str, value: int) -> int:
