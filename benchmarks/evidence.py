@@ -31,6 +31,7 @@ SHOWN = (
     ("BlockRotateZ", "hand", "BlockRotateZ"),
     ("EggRotate", "hand", "EggRotate"),
     ("PenRotate", "hand", "PenRotate"),
+    ("PenRotate-longer", "hand-longer", "PenRotate"),
     ("forms", "forms-push", "FetchPush"),
 )
 """Sections of the page with every run of a suite on a task."""
