@@ -1,7 +1,6 @@
 """A run of a sweep, in a process of its own, which saves and ends when the sweep does."""
 
 import os
-import random
 import signal
 import sys
 import time
@@ -36,6 +35,7 @@ def train_job(
 SESSION = Path("/proc/self/autogroup")
 """Where Linux, if it groups processes by session, is told how nice the session of one is."""
 ATTEMPTS = 50
+"""As many runs may begin at once."""
 
 
 def give_way_as_asked(session: Path = SESSION) -> None:
@@ -52,7 +52,7 @@ def give_way_as_asked(session: Path = SESSION) -> None:
             session.write_text(str(niceness))
             return
         except BlockingIOError:  # one is told each tenth of a second, of all that ask
-            time.sleep(random.uniform(0.05, 0.3))
+            time.sleep(0.1)
         except OSError:  # not here; and a run is not worth less for it
             return
 
