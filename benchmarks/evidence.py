@@ -32,6 +32,7 @@ SHOWN = (
     ("EggRotate", "hand", "EggRotate"),
     ("PenRotate", "hand", "PenRotate"),
     ("PenRotate-longer", "hand-longer", "PenRotate"),
+    ("PenRotate-penalty", "hand-penalty", "PenRotate"),
     ("forms", "forms-push", "FetchPush"),
 )
 """Sections of the page with every run of a suite on a task."""

@@ -86,6 +86,14 @@ def test_what_the_pages_say_of_the_pen():
     ours, theirs = (methods[f"ddpg-{name}"][0].success for name in ("mrn", "monolithic"))
     assert (ours[-1], theirs[-1]) == (0.05, 0.21)
     assert [epoch for epoch in range(5, 16) if ours[epoch - 1] >= theirs[epoch - 1]] == [12]
+    longer = group(find_runs(RESULTS / "hand-longer"))[""]["PenRotate"]
+    for name, before, last in (("mrn", ours, (0.13, 0.22)), ("monolithic", theirs, (0.17, 0.29))):
+        success = longer[f"ddpg-{name}"][0].success
+        assert success[:15].tolist() == before.tolist()  # the same run
+        assert (success[16:].min(), success[16:].max()) == last
+    (gentle,) = find_runs(RESULTS / "hand-penalty")
+    assert (gentle.success[9:].min(), gentle.success[9:].max()) == (0.05, 0.19)
+    assert (ours[9:].min(), ours[9:].max()) == (0, 0.05)
 
 
 @pytest.mark.parametrize("table", sorted(RESULTS.rglob("table.md")), ids=lambda t: t.parent.name)
