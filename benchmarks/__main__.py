@@ -5,10 +5,10 @@ from pathlib import Path
 
 from benchmarks import agents, collection, cycle, end_to_end, growth, saving, update
 from benchmarks.report import measured, tables
-from mrn.device import cpu_name, default_threads, settle_memory, torch_threads
-from mrn.files import write_atomically
-from mrn.tables import require_sections, show, write_sections
-from mrn.training.about import versions
+from mrn.runs.provenance import versions
+from mrn.utils.device import cpu_name, default_threads, torch_threads, tune_allocator
+from mrn.utils.files import write_atomically
+from mrn.utils.tables import print_table, require_sections, write_sections
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "latest.json"
@@ -17,7 +17,7 @@ PAGE = ROOT / "docs" / "performance.md"
 
 def main() -> None:
     """Measure, print, write."""
-    settle_memory()
+    tune_allocator()
     require_sections(PAGE, ["measured"])
     threads = default_threads()
     with torch_threads(threads):
@@ -36,7 +36,7 @@ def main() -> None:
     write_atomically(RESULTS, (json.dumps(results, indent=2) + "\n").encode())
     write_sections(PAGE, {"measured": measured(results)})
     for table in tables(results):
-        show(table)
+        print_table(table)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@ from typing import Any
 
 from benchmarks.measure import take_turns
 from benchmarks.setting import fill, make_trainer, one_update
-from mrn.agents import AGENTS
-from mrn.naming import NO_CRITIC
+from mrn.algorithms import ALGORITHMS
+from mrn.utils.naming import NO_CRITIC
 
 CRITICS = ("mrn", "monolithic")
 
@@ -15,7 +15,7 @@ def measure() -> dict[str, Any]:
     times = {critic: compare(critic) for critic in CRITICS}
     most = {
         f"{name}_over_ddpg": max(times[critic][name]["over_ddpg"] for critic in CRITICS)
-        for name in AGENTS
+        for name in ALGORITHMS
     }
     return {"critics": times, **most}
 
@@ -23,9 +23,9 @@ def measure() -> dict[str, Any]:
 def compare(critic: str) -> dict[str, dict[str, float]]:
     """Of each agent with one critic; as many updates of each in a turn as delays divide."""
     candidates = {}
-    for name, agent in AGENTS.items():
+    for name, agent in ALGORITHMS.items():
         chosen = critic if agent.uses_critic else NO_CRITIC
-        trainer = make_trainer("FetchPush", chosen, agent=name, capacity=100_000)
+        trainer = make_trainer("FetchPush", chosen, algo=name, buffer_size=100_000)
         fill(trainer, 100_000)
         candidates[name] = lambda trainer=trainer: one_update(trainer)
     times = take_turns(candidates, repeats=9, calls=8)

@@ -22,9 +22,9 @@ def measure() -> dict[str, object]:
 
 def compare(task: str, threads: int, with_gymnasium: bool, num_envs: int = CYCLE_EPISODES):
     """Steps per second of each, and our share of bare EnvPool's."""
-    shape = TASKS[task].shape
+    shape = TASKS[task].spec
     # Uniform actions (policy and noise run all the same), so that both simulate the same motion.
-    trainer = make_trainer(task, episodes=num_envs, capacity=100_000, random_actions=1.0)
+    trainer = make_trainer(task, episodes=num_envs, buffer_size=100_000, random_action_prob=1.0)
     with (
         make_envs(shape, num_envs, "envpool", threads) as ours,
         contextlib.closing(bare_pool(shape.env_id, num_envs, threads)) as bare,

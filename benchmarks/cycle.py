@@ -14,14 +14,14 @@ CYCLES = 5
 def measure(threads: int) -> dict[str, float]:
     """Shares of the parts, which add up to 1; what no part covers is `rest`."""
     trainer = make_trainer("FetchPush")
-    learner = trainer.agent.learner
+    algorithm = trainer.agent.algorithm
     seconds: dict[str, float] = defaultdict(float)
 
     def count(owner: Any, method: str, part: str) -> None:
         """Add the time of a method's calls to a part."""
         setattr(owner, method, _timed(getattr(owner, method), part, seconds))
 
-    with make_envs(trainer.agent.shape, 20, "envpool", threads) as envs:
+    with make_envs(trainer.agent.spec, 20, "envpool", threads) as envs:
         for _ in range(2):
             trainer.collect(envs)
             trainer.learn()
@@ -32,12 +32,12 @@ def measure(threads: int) -> dict[str, float]:
         trainer.agent.explorer = lambda *a: _timed(explorer(*a), "policy", seconds)  # type: ignore
         count(trainer.replay, "add", "storing")
         count(trainer.agent.normalizer, "update", "storing")
-        count(learner.actor_target, "forward", "targets")
-        count(learner.critic_target, "forward", "targets")
-        count(learner, "compute_gradients", "gradients")
-        for optimizer in learner.optimizers.values():
+        count(algorithm.actor_target, "forward", "targets")
+        count(algorithm.critic_target, "forward", "targets")
+        count(algorithm, "compute_gradients", "gradients")
+        for optimizer in algorithm.optimizers.values():
             count(optimizer, "step", "optimiser")
-        count(learner, "end_cycle", "optimiser")
+        count(algorithm, "end_cycle", "optimiser")
         sample = _timed(trainer.hindsight.sample, "sampling", seconds)
         object.__setattr__(trainer.hindsight, "sample", sample)  # a frozen dataclass
         count(trainer.agent.normalizer, "forward", "sampling")

@@ -27,12 +27,12 @@ from benchmarks.recipes import (
 )
 from benchmarks.setting import fill, make_trainer
 from mrn.config import Config
-from mrn.device import cpu_name, settle_memory, torch_threads
 from mrn.envs import GoalVectorEnv, make_envs
-from mrn.errors import UserError, reported
-from mrn.files import write_atomically
-from mrn.tables import Table, markdown, require_sections, show, write_sections
 from mrn.training.trainer import Trainer
+from mrn.utils.device import cpu_name, torch_threads, tune_allocator
+from mrn.utils.errors import UserError, report_errors
+from mrn.utils.files import write_atomically
+from mrn.utils.tables import Table, markdown_table, print_table, require_sections, write_sections
 
 TIMES = Path(__file__).parent / "results" / "cycles.json"
 PAGE = RESULTS / "README.md"
@@ -40,11 +40,11 @@ TURNS, CYCLES, FILLED = 8, 3, 50_000
 CANDIDATES: dict[str, tuple[Path, str, dict[str, Any]]] = {
     "paper": (RESULTS, BY_PAPER, {"recipe": "paper"}),
     "fast": (RESULTS, BY_FAST, {"recipe": "fast"}),
-    "fast, episodes=20": (ABLATION, f"{BY_FAST}+episodes=20", {"recipe": "fast", "episodes": 20}),
-    "fast, actor_every=1": (
+    "fast, num_envs=20": (ABLATION, f"{BY_FAST}+num_envs=20", {"recipe": "fast", "num_envs": 20}),
+    "fast, policy_delay=1": (
         ABLATION,
-        f"{BY_FAST}+actor_every=1",
-        {"recipe": "fast", "actor_every": 1},
+        f"{BY_FAST}+policy_delay=1",
+        {"recipe": "fast", "policy_delay": 1},
     ),
 }
 """Where its runs are, the method, as they name it, and its settings."""
@@ -52,13 +52,13 @@ CANDIDATES: dict[str, tuple[Path, str, dict[str, Any]]] = {
 
 def main() -> None:
     """Time the cycles; print the table, and write it into the page."""
-    with reported():
-        settle_memory()  # as a training does
+    with report_errors():
+        tune_allocator()  # as a training does
         require_sections(PAGE, ["cycles"])
         reached()  # or say at once what is missing
         times = {"cpu": cpu_name(), "seconds": measure()}
         write_atomically(TIMES, (json.dumps(times, indent=2) + "\n").encode())
-        show(table(times["seconds"]))
+        print_table(table(times["seconds"]))
         write_sections(PAGE, {"cycles": section(times)})
 
 
@@ -85,9 +85,9 @@ def measure() -> dict[str, list[float]]:
     with ExitStack() as pools, torch_threads(1):
         for name, (*_, settings) in CANDIDATES.items():
             # Uniform first episodes cost less than the others, and are few.
-            trainer = make_trainer(TASK, random_episodes=0, **settings)
+            trainer = make_trainer(TASK, warmup_episodes=0, **settings)
             fill(trainer, FILLED)
-            envs = make_envs(trainer.agent.shape, trainer.config.schedule.episodes)
+            envs = make_envs(trainer.agent.spec, trainer.config.schedule.episodes)
             candidates[name] = _cycle(trainer, pools.enter_context(envs))
         return {name: list(each) for name, each in take_turns(candidates, TURNS, CYCLES).items()}
 
@@ -102,7 +102,7 @@ def _cycle(trainer: Trainer, envs: GoalVectorEnv) -> Callable[[], None]:
 
 def section(times: dict[str, Any]) -> str:
     """What the page says of it."""
-    return f"{times['cpu']}, one thread:\n\n{markdown(table(times['seconds']))}"
+    return f"{times['cpu']}, one thread:\n\n{markdown_table(table(times['seconds']))}"
 
 
 def table(seconds: dict[str, list[float]]) -> Table:

@@ -16,7 +16,7 @@ STEPS, UPDATES = 1000, 40
 
 def measure(threads: int) -> dict[str, Any]:
     """20 episodes of 50 steps, then 40 updates of 1024, in turns."""
-    shape = TASKS["FetchPush"].shape
+    shape = TASKS["FetchPush"].spec
     critics = ("mrn", "monolithic")
     ours = {critic: make_trainer("FetchPush", critic) for critic in critics}
     with (

@@ -6,11 +6,11 @@ tasks after each epoch, and what another processor changes.
 
 from pathlib import Path
 
-from mrn.errors import reported
-from mrn.experiments.runs import Run, find_runs, group
-from mrn.experiments.suites import find_suite
-from mrn.naming import Method
-from mrn.tables import Table, show, write_sections
+from mrn.analysis.runs import Run, find_runs, group
+from mrn.sweeps.suites import find_suite
+from mrn.utils.errors import report_errors
+from mrn.utils.naming import Method
+from mrn.utils.tables import Table, print_table, write_sections
 
 RESULTS = Path(__file__).parents[1] / "results"
 SUITES = (
@@ -89,11 +89,11 @@ def sections(root: Path) -> dict[str, Table]:
 
 def main() -> None:
     """Write the tables, and show them."""
-    with reported():
+    with report_errors():
         found = sections(RESULTS)
         write_sections(RESULTS / "README.md", found)
         for each in found.values():
-            show(each)
+            print_table(each)
 
 
 if __name__ == "__main__":

@@ -12,12 +12,12 @@ from benchmarks.setting import fill, make_trainer, one_update
 
 MEMORY = """
 from benchmarks.setting import *
-from mrn.device import settle_memory
+from mrn.utils.device import tune_allocator
 from mrn.envs import make_envs
-settle_memory()
+tune_allocator()
 trainer = make_trainer({task!r})
 fill(trainer, 1_000_000)
-with make_envs(trainer.agent.shape, 20, "envpool", 2) as envs:
+with make_envs(trainer.agent.spec, 20, "envpool", 2) as envs:
     trainer.collect(envs)
     trainer.learn()
 from pathlib import Path
@@ -53,7 +53,7 @@ def by_batch() -> dict[str, float]:
     """Milliseconds per update as the batch grows."""
     candidates = {}
     for size in (256, 1024, 4096, 8192):
-        trainer = make_trainer("FetchPush", batch_size=size, capacity=100_000)
+        trainer = make_trainer("FetchPush", batch_size=size, buffer_size=100_000)
         fill(trainer, 100_000)
         candidates[str(size)] = lambda trainer=trainer: one_update(trainer)
     times = take_turns(candidates, repeats=5, calls=2)
@@ -71,7 +71,7 @@ def ready_seconds() -> float:
     mrn = str(Path(sys.executable).with_name("mrn"))
     with tempfile.TemporaryDirectory() as folder:
         options = [f"--{name}=1" for name in ("epochs", "cycles", "episodes")]
-        options += ["--updates=0", "--eval-episodes=0"]
+        options += ["--gradient-steps=0", "--eval-episodes=0"]
         started = time.perf_counter()
         subprocess.run(
             [mrn, "train", "FetchPush", *options, "--run-dir", f"{folder}/run"],

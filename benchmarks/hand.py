@@ -15,16 +15,16 @@ import torch
 from torch import Tensor
 
 import mrn
+from mrn.agent import Agent
 from mrn.config import Config
 from mrn.envs import find_task, make_envs
 from mrn.envs.rewards import HandReward
-from mrn.errors import UserError, reported
-from mrn.intervals import wilson
 from mrn.replay import Episodes
-from mrn.seeding import make_generator
-from mrn.tables import Table, require_sections, show, write_sections
-from mrn.training.agent import Agent
-from mrn.training.rollout import play_many
+from mrn.training.rollout import iter_rollouts
+from mrn.utils.errors import UserError, report_errors
+from mrn.utils.intervals import wilson
+from mrn.utils.seeding import make_generator
+from mrn.utils.tables import Table, print_table, require_sections, write_sections
 
 PAGE = Path(__file__).parents[1] / "results" / "README.md"
 UNTRAINED, PENS = ("BlockRotateZ", "EggRotate", "PenRotate"), ("PenRotate", "PenFull")
@@ -82,7 +82,7 @@ def table_of_goals() -> Table:
     """The share of goals that no pose reaches."""
     rows = []
     for name in PENS:
-        with make_envs(find_task(name).shape, NUM_ENVS) as envs:
+        with make_envs(find_task(name).spec, NUM_ENVS) as envs:
             goals = [envs.reset(SEED, number).goal.copy() for number in range(GOALS // NUM_ENVS)]
         found = unreachable(hand_reward(name), torch.from_numpy(np.concatenate(goals)))
         share = wilson(int(found.sum()), GOALS)
@@ -108,13 +108,13 @@ HEADS = (
 
 def row(name: str, agent: Agent, noise: bool) -> tuple[str, ...]:
     """What happens in episodes, angles in degrees, and what policy and critic say in them."""
-    steps = agent.shape.horizon * EPISODES // NUM_ENVS
+    steps = agent.spec.horizon * EPISODES // NUM_ENVS
     generator = make_generator(SEED, "noise", agent.device)
     policy = agent.explorer(steps, NUM_ENVS, generator) if noise else agent.act
-    with make_envs(agent.shape, NUM_ENVS) as envs:
+    with make_envs(agent.spec, NUM_ENVS) as envs:
         outcomes = [
             outcome(hand_reward(agent.config.task), played) + asked(agent, played)
-            for played in play_many(envs, policy, EPISODES, SEED)
+            for played in iter_rollouts(envs, policy, EPISODES, SEED)
         ]
     falls, turned, first, last, success, action, change, slope, worth = (
         torch.cat(each).double() for each in zip(*outcomes, strict=True)
@@ -154,7 +154,7 @@ def asked(agent: Agent, played: Episodes) -> tuple[Tensor, ...]:
         torch.from_numpy(each[:, LOOKED_AT]) for each in (played.state, played.goal)
     )  # (N, steps, ...)
     other = goal.roll(1, dims=0)  # of the episode before
-    critic, actor = agent.learner.critic, agent.learner.actor
+    critic, actor = agent.algorithm.critic, agent.algorithm.actor
     assert critic is not None  # see `load`
     state, goal = agent.policy.inputs(state[held], goal[held])
     with torch.no_grad():
@@ -176,7 +176,7 @@ def load(run: str) -> Agent:
     """
     agent = mrn.load(run, device="cpu")
     hand_reward(agent.config.task)
-    if agent.learner.critic is None:
+    if agent.algorithm.critic is None:
         raise UserError(f"{run} has no critic to be asked")
     return agent
 
@@ -185,7 +185,7 @@ def table_of_policies(agents: Sequence[Agent]) -> Table:
     """Untrained ones, which are little but their noise, then these."""
     rows = []
     for task in UNTRAINED:
-        agent = Agent(Config.of(task, seed=SEED), find_task(task).shape, torch.device("cpu"))
+        agent = Agent(Config.of(task, seed=SEED), find_task(task).spec, torch.device("cpu"))
         rows.append(row(f"{task}, untrained", agent, noise=True))
     for agent in agents:
         name = f"{agent.config.task}, {agent.config.method}, {agent.config.epochs} epochs"
@@ -205,10 +205,10 @@ def main(runs: Sequence[str]) -> None:
     agents = [load(run) for run in runs]
     tables = {"hand-goals": table_of_goals(), "hand-policies": table_of_policies(agents)}
     for each in tables.values():
-        show(each)
+        print_table(each)
     write_sections(PAGE, tables)
 
 
 if __name__ == "__main__":
-    with reported():
+    with report_errors():
         main(sys.argv[1:])

@@ -13,12 +13,12 @@ import numpy as np
 import torch
 
 import mrn
-from mrn.device import torch_threads
+from mrn.agent import Agent
 from mrn.studies.inspection.measure import distance
-from mrn.tables import Table, show, write_sections
-from mrn.training.agent import Agent
-from mrn.training.evaluate import evaluation_envs
-from mrn.training.rollout import play_many
+from mrn.training.evaluation import evaluation_envs
+from mrn.training.rollout import iter_rollouts
+from mrn.utils.device import torch_threads
+from mrn.utils.tables import Table, print_table, write_sections
 
 PAGE = Path(__file__).parents[1] / "results" / "others" / "README.md"
 EPISODES, SEED = 500, 7
@@ -50,9 +50,9 @@ def table(agents: list[Agent]) -> Table:
 def _played(agents: list[Agent]) -> Iterator[tuple[np.ndarray, ...]]:
     """Cells to the goal, success at the last step and -Q there, of some episodes each."""
     for agent in agents:
-        last = agent.shape.horizon - 1
+        last = agent.spec.horizon - 1
         with evaluation_envs(agent, EPISODES, SEED, "auto", 1) as envs, torch_threads(1):
-            for played in play_many(envs, agent.act, EPISODES, SEED):
+            for played in iter_rollouts(envs, agent.act, EPISODES, SEED):
                 goal = played.goal[:, 0]
                 now = (played.state[:, last], played.action[:, last], goal)
                 cost = distance(agent, *(torch.as_tensor(x, device=agent.device) for x in now))
@@ -63,7 +63,7 @@ def _played(agents: list[Agent]) -> Iterator[tuple[np.ndarray, ...]]:
 def main() -> None:
     """Print the table, and write it into the page."""
     found = table([mrn.load(run) for run in sys.argv[1:]])
-    show(found)
+    print_table(found)
     write_sections(PAGE, {"ways": found})
 
 

@@ -13,24 +13,24 @@ from safetensors.torch import load_file
 
 from mrn.config import Config
 from mrn.envs import find_task, make_envs
-from mrn.intervals import wilson
-from mrn.tables import Table, show, write_sections
-from mrn.training.about import read_settings
-from mrn.training.layout import CHECKPOINTS, CONFIG
+from mrn.runs.layout import CHECKPOINTS, CONFIG
+from mrn.runs.provenance import read_config
 from mrn.training.trainer import Trainer
+from mrn.utils.intervals import wilson
+from mrn.utils.tables import Table, print_table, write_sections
 
 PAGE = Path(__file__).parents[1] / "docs" / "recipes.md"
 TASKS = ("FetchPush", "FetchPick", "FetchSlide")
 EPISODES, ROUNDS, SEED = 100, 5, 7
 
 
-def measure(task_name: str, random_episodes: int) -> tuple[int, int]:
+def measure(task_name: str, warmup_episodes: int) -> tuple[int, int]:
     """Episodes in which something moved, and all of them, of an untrained agent."""
-    settings = {"episodes": EPISODES, "cycles": ROUNDS, "random_episodes": random_episodes}
+    settings = {"episodes": EPISODES, "cycles": ROUNDS, "warmup_episodes": warmup_episodes}
     config = Config.of(task_name, recipe="fast", seed=SEED, **settings)
     task = find_task(task_name)
     trainer = Trainer(config, task, torch.device("cpu"))
-    with make_envs(task.shape, EPISODES) as envs:
+    with make_envs(task.spec, EPISODES) as envs:
         for trainer.cycle in range(ROUNDS):
             trainer.collect(envs)
     ends = trainer.replay.until_end[: trainer.replay.written] == 0
@@ -51,7 +51,7 @@ def table_of_runs(folder: Path) -> Table:
     """The share in all episodes of each run's replay, and in each 100 of them, in percent."""
     rows = []
     for run in sorted(path.parent for path in folder.rglob(CONFIG)):
-        task = find_task(read_settings(run).task)
+        task = find_task(read_config(run).task)
         parts = [load_file(file) for file in sorted((run / CHECKPOINTS).glob("replay-*"))]
         achieved, start, end = (
             torch.cat([part[name] for part in parts])
@@ -65,8 +65,8 @@ def table_of_runs(folder: Path) -> Table:
 
 if __name__ == "__main__":
     if sys.argv[1:]:
-        show(table_of_runs(Path(sys.argv[1])))
+        print_table(table_of_runs(Path(sys.argv[1])))
     else:
         untrained = table()
-        show(untrained)
+        print_table(untrained)
         write_sections(PAGE, {"moved": untrained})

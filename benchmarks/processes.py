@@ -18,12 +18,12 @@ import torch
 
 from benchmarks.setting import CPU, fill, make_trainer, one_update
 from mrn.config import Config
-from mrn.device import cpu_name, settle_memory, torch_threads
+from mrn.distributed import Ranks, join_ranks
 from mrn.envs import TASKS, make_envs
-from mrn.files import write_atomically
-from mrn.tables import Table, require_sections, show, write_sections
-from mrn.team import Team, joined
 from mrn.training.trainer import Trainer
+from mrn.utils.device import cpu_name, torch_threads, tune_allocator
+from mrn.utils.files import write_atomically
+from mrn.utils.tables import Table, print_table, require_sections, write_sections
 
 ROOT = Path(__file__).parents[1]
 PAGE, FIGURES = ROOT / "docs" / "scale.md", ROOT / "benchmarks" / "results" / "processes.json"
@@ -39,7 +39,7 @@ BANDWIDTH, LATENCY = 10e9 / 8, 50e-6
 
 def main() -> None:
     """Measure, write the figures down, and put the tables into the page."""
-    settle_memory()
+    tune_allocator()
     require_sections(PAGE, ["measured", "computed"])
     said: dict[str, list[dict[str, float]]] = {name: [] for name in CANDIDATES}
     for _ in range(TURNS):
@@ -54,7 +54,7 @@ def main() -> None:
     write_atomically(FIGURES, json.dumps(figures, indent=1).encode())
     found = tables(figures)
     for table in found.values():
-        show(table)
+        print_table(table)
     write_sections(PAGE, found)
 
 
@@ -92,7 +92,7 @@ def _all_reduce(size: float, processes: int) -> float:
 
 
 def _gradient_bytes() -> int:
-    optimizers = make_trainer(TASK).agent.learner.optimizers.values()
+    optimizers = make_trainer(TASK).agent.algorithm.optimizers.values()
     return sum(weight.nbytes for optimizer in optimizers for weight in optimizer.weights)
 
 
@@ -119,30 +119,30 @@ def _start(processes: int, threads: int) -> dict[str, float]:
 
 def member(threads: int) -> None:
     """One process of a turn; the leader says the medians over cycles."""
-    settle_memory()
-    with joined() as team, torch_threads(threads):
-        talk = _count_talk(team)
-        trainer = Trainer(Config.of(TASK, device="cpu"), TASKS[TASK], CPU, team)
-        fill(trainer, FILLED // team.size)
-        count = EPISODES // team.size
+    tune_allocator()
+    with join_ranks() as ranks, torch_threads(threads):
+        talk = _count_talk(ranks)
+        trainer = Trainer(Config.of(TASK, device="cpu"), TASKS[TASK], CPU, ranks)
+        fill(trainer, FILLED // ranks.size)
+        count = EPISODES // ranks.size
         parts: dict[str, list[float]] = {"rollout": [], "update": [], "talk": []}
-        first = team.rank * count
-        with make_envs(trainer.agent.shape, count, "envpool", threads, first=first) as envs:
+        first = ranks.rank * count
+        with make_envs(trainer.agent.spec, count, "envpool", threads, first=first) as envs:
             for _ in range(CYCLES + 1):
                 before = talk["seconds"]
                 parts["rollout"].append(_seconds(lambda: trainer.collect(envs)))
                 parts["update"].append(_seconds(trainer.learn))
                 parts["talk"].append(talk["seconds"] - before)
         said = {name: statistics.median(values[1:]) for name, values in parts.items()}
-        talks = [value.item() for value in team.gather(torch.tensor(said.pop("talk")))]
-        if team.leads:
+        talks = [value.item() for value in ranks.all_gather(torch.tensor(said.pop("talk")))]
+        if ranks.is_main:
             # Who comes last does not wait: the least is communication, the rest is waiting.
             said |= {"least_talk": min(talks), "most_talk": max(talks)}
             print(json.dumps(said | {"cycle": said["rollout"] + said["update"]}))
 
 
-def _count_talk(team: Team) -> dict[str, float]:
-    """Count the seconds that a team spends exchanging, and waiting for each other."""
+def _count_talk(ranks: Ranks) -> dict[str, float]:
+    """Count the seconds that ranks spend exchanging, and waiting for each other."""
     spent = {"seconds": 0.0}
 
     def counted(call: Any) -> Any:
@@ -155,7 +155,7 @@ def _count_talk(team: Team) -> dict[str, float]:
         return wrapper
 
     for name in ("average", "gather", "total"):
-        setattr(team, name, counted(getattr(team, name)))
+        setattr(ranks, name, counted(getattr(ranks, name)))
     return spent
 
 

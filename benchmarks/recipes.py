@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mrn.errors import UserError, reported
-from mrn.experiments.epochs import curves
-from mrn.experiments.runs import Array, Run, find_runs, group
-from mrn.experiments.stats import LEVEL
-from mrn.experiments.summary import short_names
-from mrn.tables import Table, show, write_sections
+from mrn.analysis.epochs import curves
+from mrn.analysis.runs import Array, Run, find_runs, group
+from mrn.analysis.statistics import TIE_TOLERANCE
+from mrn.analysis.summary import short_names
+from mrn.utils.errors import UserError, report_errors
+from mrn.utils.tables import Table, print_table, write_sections
 
 RESULTS = Path(__file__).parents[1] / "results" / "fast"
 ABLATION = RESULTS.parent / "fast-ablation"
@@ -25,7 +25,7 @@ TASK = "FetchPush"
 """On which ingredients are left out."""
 BY_PAPER, BY_FAST = "ddpg-mrn", "ddpg-mrn+fast"
 """The critic mrn by both recipes, as its runs name it."""
-SLOW_TARGETS = "target_every=0"
+SLOW_TARGETS = "target_update_interval=0"
 """The ablation whose targets move as the paper's do."""
 MARKS = (25_000, 50_000, 75_000, 100_000)
 """Environment steps at which runs of all ablations were evaluated."""
@@ -52,7 +52,7 @@ class Solved(NamedTuple):
 def solved(runs: list[Run], level: float) -> Solved | None:
     """Where runs of the same settings had solved their task; None if they had not."""
     steps, mean = _mean(runs)
-    places = np.flatnonzero(mean > level - LEVEL)  # a mean of shares may miss it by a digit
+    places = np.flatnonzero(mean > level - TIE_TOLERANCE)  # a mean of shares may miss it by a digit
     if not len(places):
         return None
     place = places[0]
@@ -210,10 +210,10 @@ def sections() -> dict[str, Table]:
 
 def main() -> None:
     """Print the tables, and write them into the page."""
-    with reported():
+    with report_errors():
         found = sections()
         for each in found.values():
-            show(each)
+            print_table(each)
         write_sections(RESULTS / "README.md", found)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import reduce
 from typing import Any
 
-from mrn.tables import Table, markdown
+from mrn.utils.tables import Table, markdown_table
 
 # (what, where in the results, at least or at most, the figure asked for)
 TARGETS = (
@@ -91,7 +91,7 @@ def tables(results: dict[str, Any]) -> Iterator[Table]:
     )
 
     agents = results["agents"]["critics"]
-    heads = ("agent",)
+    heads = ("algo",)
     for critic in agents:
         heads += (f"update with {critic}, ms", "over ddpg")
     rows = [
@@ -139,7 +139,7 @@ def _pairs(values: dict[str, float]) -> list[tuple[str, ...]]:
 
 def measured(results: dict[str, Any]) -> str:
     """Every table as Markdown, and on which machine."""
-    return "\n\n".join([machine(results["machine"]), *map(markdown, tables(results))])
+    return "\n\n".join([machine(results["machine"]), *map(markdown_table, tables(results))])
 
 
 def machine(about: dict[str, Any]) -> str:

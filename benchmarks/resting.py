@@ -1,7 +1,7 @@
 """What resting saves where episodes end early: `python -m benchmarks.resting`, 2 minutes.
 
 A vector of environments has one clock, so one whose episode is over waits until all are.
-Gymnasium's rest meanwhile and are not simulated (`mrn.envs.wrappers.Resting`). The same episodes
+Gymnasium's rest meanwhile and are not simulated (`mrn.envs.wrappers.FreezeWhenDone`). The same episodes
 are played here with and without that, in turns, and docs/your-own-environment.md gets the table.
 EnvPool's cannot rest: of them it says how many steps would be to be saved.
 """
@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import take_turns
-from mrn.device import cpu_name
-from mrn.envs import GoalVectorEnv, Observation, TaskShape, find_task, make_envs
-from mrn.envs.on_gymnasium import GymnasiumEnv
-from mrn.envs.wrappers import Resting
+from mrn.envs import GoalVectorEnv, Observation, TaskSpec, find_task, make_envs
+from mrn.envs.gymnasium_engine import GymnasiumEnv
+from mrn.envs.wrappers import FreezeWhenDone
 from mrn.replay import Episodes
-from mrn.tables import Table, markdown, require_sections, show, write_sections
-from mrn.training.rollout import Policy, play
+from mrn.training.rollout import Policy, collect_episodes
+from mrn.utils.device import cpu_name
+from mrn.utils.tables import Table, markdown_table, print_table, require_sections, write_sections
 
 PAGE = Path(__file__).parents[1] / "docs" / "your-own-environment.md"
 PANDA, NATIVE = "panda_gym:PandaReach-v3", ("FetchReach", "PointMaze_UMaze")
@@ -27,7 +27,7 @@ WALKERS = (0, 5, 10)
 """How many of the environments walk straight to their goals, where PandaReach ends."""
 
 
-def walking(shape: TaskShape, walkers: int) -> Policy:
+def walking(shape: TaskSpec, walkers: int) -> Policy:
     """The first environments walk straight to the goal, the others act at random."""
     rng = np.random.default_rng(SEED)
 
@@ -41,11 +41,11 @@ def walking(shape: TaskShape, walkers: int) -> Policy:
     return act
 
 
-def never_resting(shape: TaskShape, num_envs: int) -> GoalVectorEnv:
+def never_resting(shape: TaskSpec, num_envs: int) -> GoalVectorEnv:
     """Gymnasium's environments as they would be without rest: stepped on, into another episode."""
     envs = make_envs(shape, num_envs, "gymnasium")
     assert isinstance(envs, GymnasiumEnv)
-    assert all(isinstance(env, Resting) for env in envs.envs.envs)
+    assert all(isinstance(env, FreezeWhenDone) for env in envs.envs.envs)
     envs.envs.envs = tuple(env.env for env in envs.envs.envs)
     return envs
 
@@ -55,7 +55,10 @@ def lengths(envs: GoalVectorEnv, walkers: int, rounds: int) -> np.ndarray:
     policy = walking(envs.task, walkers)
     into = Episodes.allocate(envs.task, envs.num_envs)
     return np.stack(
-        [play(envs, policy, into, SEED, number).length.copy() for number in range(rounds)]
+        [
+            collect_episodes(envs, policy, into, SEED, number).length.copy()
+            for number in range(rounds)
+        ]
     )
 
 
@@ -76,7 +79,7 @@ def table() -> Table:
         "ratio",
     )
     rows = []
-    shape = find_task(PANDA).shape
+    shape = find_task(PANDA).spec
     with make_envs(shape, NUM_ENVS, "gymnasium") as rest, never_resting(shape, NUM_ENVS) as on:
         for walkers in WALKERS:
             found = lengths(rest, walkers, ROUNDS)
@@ -88,7 +91,7 @@ def table() -> Table:
             ratio = times["rest"].median / times["on"].median
             rows.append((*_row("PandaReach", rest, walkers, found), *seconds, f"{ratio:.2f}"))
     for name in NATIVE:
-        with make_envs(find_task(name).shape, NUM_ENVS, "envpool") as pool:
+        with make_envs(find_task(name).spec, NUM_ENVS, "envpool") as pool:
             found = lengths(pool, WALKERS[1], 1)
             rows.append((*_row(name, pool, WALKERS[1], found), "", "", ""))
     return heads, rows
@@ -107,8 +110,8 @@ def main() -> None:
     """Print the table, and write it into the page."""
     require_sections(PAGE, ["resting"])
     found = table()
-    show(found)
-    text = f"{cpu_name()}, one thread, {NUM_ENVS * ROUNDS} episodes:\n\n{markdown(found)}"
+    print_table(found)
+    text = f"{cpu_name()}, one thread, {NUM_ENVS * ROUNDS} episodes:\n\n{markdown_table(found)}"
     write_sections(PAGE, {"resting": text})
 
 

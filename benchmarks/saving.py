@@ -4,8 +4,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.setting import CYCLE_EPISODES, fill, make_trainer, random_episodes
-from mrn.training.checkpoint import Checkpoints
+from benchmarks.setting import CYCLE_EPISODES, fill, make_trainer, warmup_episodes
+from mrn.runs.checkpoint import Checkpoints
 
 EPOCHS = 3
 
@@ -16,7 +16,7 @@ def measure(cycle_seconds: float) -> dict[str, float]:
     fill(trainer, 1_000_000)
     plan = trainer.config.schedule
     assert plan.episodes == CYCLE_EPISODES
-    episodes, seconds = random_episodes(trainer.agent.shape), []
+    episodes, seconds = warmup_episodes(trainer.agent.spec), []
     with tempfile.TemporaryDirectory() as folder:
         checkpoints = Checkpoints(Path(folder))
         started = time.perf_counter()

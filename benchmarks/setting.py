@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from mrn.config import Config
-from mrn.envs import TASKS, TaskShape
+from mrn.envs import TASKS, TaskSpec
 from mrn.replay import Episodes
 from mrn.training.trainer import Trainer
 
@@ -18,7 +18,7 @@ def make_trainer(task: str, critic: str = "mrn", **settings: object) -> Trainer:
     return Trainer(config, TASKS[task], CPU)
 
 
-def random_episodes(shape: TaskShape) -> Episodes:
+def warmup_episodes(shape: TaskSpec) -> Episodes:
     """A cycle's episodes of random numbers."""
     rng = np.random.default_rng(0)
     episodes = Episodes.allocate(shape, CYCLE_EPISODES)
@@ -31,7 +31,7 @@ def random_episodes(shape: TaskShape) -> Episodes:
 
 def fill(trainer: Trainer, transitions: int) -> None:
     """Store random episodes until the replay holds so many transitions."""
-    episodes = random_episodes(trainer.agent.shape)
+    episodes = warmup_episodes(trainer.agent.spec)
     while len(trainer.replay) < transitions:
         trainer.replay.add(episodes)
     newest = trainer.hindsight.newest(trainer.replay, 1000, trainer.generators["replay"])
@@ -41,13 +41,13 @@ def fill(trainer: Trainer, transitions: int) -> None:
 def one_update(trainer: Trainer) -> None:
     """Sample, relabel, normalise, update: what the training loop does 40 times a cycle."""
     trainer.updates += 1
-    trainer.agent.learner.update(
-        one_batch(trainer), trainer.updates, trainer.generators["learning"]
+    trainer.agent.algorithm.update(
+        one_batch(trainer), trainer.updates, trainer.generators["algo_config"]
     )
 
 
 def one_batch(trainer: Trainer):
     """Sample, relabel and normalise alone."""
-    size = trainer.config.learning.batch_size
+    size = trainer.config.algo_config.batch_size
     batch = trainer.hindsight.sample(trainer.replay, size, trainer.generators["replay"])
     return trainer.agent.normalizer(batch)

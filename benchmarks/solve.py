@@ -18,12 +18,12 @@ import mrn
 from benchmarks.end_to_end import peer_envs
 from benchmarks.report import machine, solve_table
 from mrn.config import flatten
-from mrn.device import cpu_name, default_threads, settle_memory
-from mrn.files import write_atomically
 from mrn.recipes import RECIPES
-from mrn.tables import markdown, require_sections, show, write_sections
-from mrn.training.about import versions
-from mrn.training.metrics import Row
+from mrn.runs.metrics import Row
+from mrn.runs.provenance import versions
+from mrn.utils.device import cpu_name, default_threads, tune_allocator
+from mrn.utils.files import write_atomically
+from mrn.utils.tables import markdown_table, print_table, require_sections, write_sections
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "solve.json"
@@ -37,7 +37,7 @@ def main() -> None:
     """Measure what is missing; write it after each."""
     if unknown := set(sys.argv[1:]) - {"--anew"}:
         sys.exit(f"unknown: {' '.join(sorted(unknown))}; there is --anew")
-    settle_memory()
+    tune_allocator()
     require_sections(PAGE, ["solve"])
     about = {"cores": default_threads(), "cpu": cpu_name()} | versions()
     results: dict[str, Any] = {"machine": about}
@@ -54,9 +54,9 @@ def main() -> None:
         if is_missing(results, name):
             results[name] = measure() | {"settings": settings_of(name)}
             write_atomically(RESULTS, (json.dumps(results, indent=2) + "\n").encode())
-    text = machine(about) + "\n\n" + markdown(solve_table(results))
+    text = machine(about) + "\n\n" + markdown_table(solve_table(results))
     write_sections(PAGE, {"solve": text})
-    show(solve_table(results))
+    print_table(solve_table(results))
 
 
 def is_missing(results: dict[str, Any], name: str) -> bool:

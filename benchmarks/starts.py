@@ -14,10 +14,10 @@ from torch import nn
 from mrn.critics import make_critic
 from mrn.critics.base import count_parameters
 from mrn.envs import TASKS
-from mrn.tables import Table, show, write_sections
+from mrn.utils.tables import Table, print_table, write_sections
 
 PAGE = Path(__file__).parents[1] / "docs" / "differences.md"
-SHAPE = TASKS["FetchPush"].shape
+SHAPE = TASKS["FetchPush"].spec
 DIMS = (SHAPE.state_dim, SHAPE.action_dim, SHAPE.goal_dim)
 CRITICS = ("mrn", "dn", "dn-released", "wn", "wn-released", "pqe", "pqe-released")
 CRITICS += ("iqe", "bvn", "monolithic")
@@ -73,7 +73,7 @@ def _weights(module: nn.Module) -> int:
 def main() -> None:
     """Print the table, and write it into the page."""
     found = table()
-    show(found)
+    print_table(found)
     write_sections(PAGE, {"starts": found})
 
 

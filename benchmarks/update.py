@@ -10,7 +10,7 @@ def measure() -> dict[str, object]:
     """FetchPush, batch 1024, 1e5 transitions stored."""
     critics = {}
     for name in CRITICS:
-        trainer = make_trainer("FetchPush", name, capacity=100_000)
+        trainer = make_trainer("FetchPush", name, buffer_size=100_000)
         fill(trainer, 100_000)
         for _ in range(3):
             one_update(trainer)

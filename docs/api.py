@@ -13,29 +13,29 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import tyro
 
 import mrn
-import mrn.agents
+import mrn.algorithms
 import mrn.critics
 import mrn.envs
 import mrn.integrations.sb3
-from mrn.agents import LearnerSettings
-from mrn.checked import Limits
+from mrn.algorithms import AlgorithmSettings
 from mrn.cli import commands
 from mrn.config import Schedule
-from mrn.replay import Memory
-from mrn.tables import Table, markdown, write_sections
+from mrn.replay import ReplayConfig
+from mrn.utils.tables import Table, markdown_table, write_sections
+from mrn.utils.validation import Bounds
 
 PAGE = Path(__file__).with_name("api.md")
 
-GROUPS = (mrn.Config, Schedule, Memory, LearnerSettings)
+GROUPS = (mrn.Config, Schedule, ReplayConfig, AlgorithmSettings)
 """Settings that have a table of their own."""
 
 VALUES = {
     "__version__": "The version of this package.",
     "CRITICS": "The architectures by name: `mrn critics` lists them. Add your own here.",
-    "AGENTS": "The learners by name: `mrn agents` lists them. Add your own here.",
+    "ALGORITHMS": "The algorithms by name: `mrn agents` lists them. Add your own here.",
     "CriticFactory": "`Callable[[], Critic]`: a new critic of the run's architecture.",
     "TASKS": "The paper's tasks by name: `mrn tasks` lists them.",
-    "FURTHER": "Further tasks that EnvPool simulates, by their ids without the version.",
+    "EXTRA_TASKS": "Further tasks that EnvPool simulates, by their ids without the version.",
 }
 """What is neither a class nor a function has no docstring to take a sentence from."""
 
@@ -45,13 +45,13 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 def sections() -> dict[str, str]:
     """The generated parts of the page, by the names of their marks."""
     agents = [
-        f"`{name}`, besides:\n\n{markdown(_settings(agent.Settings, left_out=LearnerSettings))}"
-        for name, agent in mrn.agents.AGENTS.items()
+        f"`{name}`, besides:\n\n{markdown_table(_settings(agent.Settings, left_out=AlgorithmSettings))}"
+        for name, agent in mrn.algorithms.ALGORITHMS.items()
     ]
-    modules = (mrn, mrn.critics, mrn.agents, mrn.envs, mrn.integrations.sb3)
+    modules = (mrn, mrn.critics, mrn.algorithms, mrn.envs, mrn.integrations.sb3)
     return {
         "commands": "\n".join(_commands()),
-        **{f"{group.__name__} settings": markdown(_settings(group)) for group in GROUPS},
+        **{f"{group.__name__} settings": markdown_table(_settings(group)) for group in GROUPS},
         "settings of each agent": "\n\n".join(agents),
         **{f"{module.__name__} names": "\n".join(_names(module)) for module in modules},
     }
@@ -180,7 +180,7 @@ def _accepts(hint: Any) -> str:
     """A type with its limits, in words."""
     options = get_args(hint)
     if get_origin(hint) is Annotated:
-        limits = next((item for item in options[1:] if isinstance(item, Limits)), Limits())
+        limits = next((item for item in options[1:] if isinstance(item, Bounds)), Bounds())
         words = {"at least": limits.least, "at most": limits.most, "below": limits.below}
         said = [f"{word} {value:,}" for word, value in words.items() if value is not None]
         return ", ".join([_accepts(options[0]), *said])

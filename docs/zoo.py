@@ -16,13 +16,13 @@ import tyro
 
 import mrn
 from mrn import zoo
-from mrn.errors import reported
-from mrn.files import write_atomically
 from mrn.integrations.video import record
-from mrn.tables import markdown, write_sections
-from mrn.training.about import read_about
-from mrn.training.layout import CONFIG, METRICS, weights_file
-from mrn.training.metrics import read_metrics
+from mrn.runs.layout import CONFIG, METRICS, weights_file
+from mrn.runs.metrics import read_metrics
+from mrn.runs.provenance import read_run_info
+from mrn.utils.errors import report_errors
+from mrn.utils.files import write_atomically
+from mrn.utils.tables import markdown_table, write_sections
 
 PAGE = Path(__file__).with_name("zoo.md")
 PICTURES = Path(__file__).with_name("zoo")
@@ -43,13 +43,13 @@ def main(
     """
     if run is not None:
         add(run, weights, commit)
-    text = "\n\n".join([markdown(zoo.table()), *map(_describe, zoo.entries())])
+    text = "\n\n".join([markdown_table(zoo.table()), *map(_describe, zoo.entries())])
     write_sections(PAGE, {"cards": text})
 
 
 def add(run: Path, weights: str, commit: str) -> None:
     """Keep a run's settings, metrics and small weights, measure these, and make the card."""
-    agent, about = mrn.load(run, weights, "cpu"), read_about(run)
+    agent, about = mrn.load(run, weights, "cpu"), read_run_info(run)
     name = agent.config.task
     folder = zoo.FOLDER / name
     folder.mkdir(exist_ok=True)
@@ -66,7 +66,7 @@ def add(run: Path, weights: str, commit: str) -> None:
         "command": f"mrn train {shlex.join(about.config.arguments())}",
         "commit": _git("rev-parse", "--short=12", commit),
         "machine": about.machine,
-        "episodes": round(rows[-1]["env_steps"] / agent.shape.horizon),
+        "episodes": round(rows[-1]["env_steps"] / agent.spec.horizon),
         "env_steps": int(rows[-1]["env_steps"]),
         "minutes": sum(row["rollout_seconds"] + row["update_seconds"] for row in rows) / 60,
         "engines": {},
@@ -97,5 +97,5 @@ def _describe(name: str) -> str:
 
 
 if __name__ == "__main__":
-    with reported():
+    with report_errors():
         tyro.cli(main)

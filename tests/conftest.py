@@ -7,9 +7,9 @@ import pytest
 # What takes longest, longest first. A process of pytest that has nothing left takes over from the
 # end of another's list, so that what is long has to begin early for both to end together.
 FIRST = (
-    "experiments/test_ray.py",
-    "experiments/test_sweep.py",
-    "experiments/test_agents.py",
+    "sweeps/test_ray.py",
+    "sweeps/test_scheduler.py",
+    "sweeps/test_algorithms.py",
     "reliability/test_kill.py",
     "reliability/test_damage.py",
     "test_docs.py",

@@ -9,18 +9,18 @@ from pkgutil import resolve_name
 import pytest
 
 import mrn
-import mrn.agents
+import mrn.algorithms
 import mrn.critics
 import mrn.envs
 import mrn.integrations.sb3
-from mrn.agents import AGENTS
+from mrn.algorithms import ALGORITHMS
 from mrn.config import Schedule
-from mrn.replay import Memory
-from mrn.tables import with_section
+from mrn.replay import ReplayConfig
+from mrn.utils.tables import with_section
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "api.md").read_text()
-MODULES = (mrn, mrn.critics, mrn.agents, mrn.envs, mrn.integrations.sb3)
+MODULES = (mrn, mrn.critics, mrn.algorithms, mrn.envs, mrn.integrations.sb3)
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +48,12 @@ def test_every_command_is_listed(generator):
         assert re.search(rf"^- `mrn {name}\b.*`: ", PAGE, re.M), name
 
 
-SETTINGS = [mrn.Config, Schedule, Memory, *(agent.Settings for agent in AGENTS.values())]
+SETTINGS = [mrn.Config, Schedule, ReplayConfig, *(agent.Settings for agent in ALGORITHMS.values())]
 
 
 @pytest.mark.parametrize("group", SETTINGS)
 def test_every_setting_is_listed(group):
-    groups = {"schedule", "memory", "learning"} if group is mrn.Config else set()
+    groups = {"schedule", "replay", "algo_config"} if group is mrn.Config else set()
     for item in fields(group):
         place = rf"^`{item.name}`, " if item.name in groups else rf"^\| `{item.name}` \| "
         assert re.search(place, PAGE, re.M), item.name

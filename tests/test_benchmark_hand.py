@@ -16,12 +16,12 @@ from benchmarks.hand import (
     outcome,
     unreachable,
 )
+from mrn.agent import Agent
 from mrn.config import Config
 from mrn.envs import TASKS, find_task
 from mrn.envs.custom import make_env
-from mrn.errors import UserError
 from mrn.replay import Episodes
-from mrn.training.agent import Agent
+from mrn.utils.errors import UserError
 
 CPU = torch.device("cpu")
 
@@ -59,7 +59,7 @@ def test_a_goal_of_the_pen_that_not_even_itself_reaches():
     goals = torch.stack([ODD, EVEN, NEAR_THE_EDGE])
     assert reward(goals, goals).tolist() == [-1, 0, -1]
     assert unreachable(reward, goals).tolist() == [True, False, False]
-    env = make_env(TASKS["PenRotate"].shape.env_id)
+    env = make_env(TASKS["PenRotate"].spec.env_id)
     compute = env.unwrapped.compute_reward  # by its own word, too
     assert [compute(each.numpy(), each.numpy(), {}) for each in goals] == [-1, 0, -1]
     env.close()
@@ -111,7 +111,7 @@ def test_fallen_is_below_where_it_began():
 
 
 def test_outcomes_of_an_episode():
-    played = Episodes.allocate(find_task("EggRotate").shape, 2)
+    played = Episodes.allocate(find_task("EggRotate").spec, 2)
     quaternions = [euler(0.0, 0.0, 0.0), euler(0.0, 0.7, 0.0)]
     for t, quaternion in ((0, quaternions[0]), (-1, quaternions[1])):
         played.achieved[:, t] = pose(quaternion)
@@ -126,8 +126,8 @@ def test_outcomes_of_an_episode():
 
 
 def test_policy_and_critic_are_asked_of_the_own_goal_and_of_the_episode_before():
-    agent = Agent(Config.of("EggRotate", seed=3), find_task("EggRotate").shape, CPU)
-    played = Episodes.allocate(agent.shape, 3)
+    agent = Agent(Config.of("EggRotate", seed=3), find_task("EggRotate").spec, CPU)
+    played = Episodes.allocate(agent.spec, 3)
     rng = np.random.default_rng(0)
     for each in (played.state, played.goal):
         each[:] = rng.normal(size=each.shape)
@@ -137,10 +137,10 @@ def test_policy_and_critic_are_asked_of_the_own_goal_and_of_the_episode_before()
     state = torch.from_numpy(played.state[1, :1])  # the fifth: four are of the first episode
     goals = [agent.normalizer.goal(torch.from_numpy(played.goal[i, :1])) for i in (1, 0)]
     state = agent.normalizer.state(state)
-    action, other = (agent.learner.act(state, goal) for goal in goals)
+    action, other = (agent.algorithm.act(state, goal) for goal in goals)
     assert squares[4] == pytest.approx(float(action.square().mean()))
     assert change[4] == pytest.approx(float((action - other).square().mean()))
-    critic = agent.learner.critic.double()
+    critic = agent.algorithm.critic.double()
     state, goal, action, other = (each.double() for each in (state, goals[0], action, other))
     with torch.no_grad():
         q = critic(state, action, goal)

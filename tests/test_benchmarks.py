@@ -19,12 +19,12 @@ from benchmarks.recipes import ablation_table, equal_table, levels_table, solved
 from benchmarks.recipes import table as recipes_table
 from benchmarks.report import TARGETS, machine, measured, solve_table, tables
 from benchmarks.setting import fill, make_trainer, one_update
+from mrn.analysis.runs import find_runs
 from mrn.envs import find_task, make_envs
-from mrn.errors import UserError
-from mrn.experiments.runs import find_runs
 from mrn.recipes import RECIPES
-from mrn.tables import markdown, with_section
-from tests.experiments.helpers import write_run
+from mrn.utils.errors import UserError
+from mrn.utils.tables import markdown_table, with_section
+from tests.sweeps.helpers import write_run
 
 ROOT = Path(__file__).parents[1]
 RESULTS = json.loads((ROOT / "benchmarks" / "results" / "latest.json").read_text())
@@ -52,7 +52,7 @@ def test_the_floor_is_made_of_the_updates_products():
     """All products of the monolithic update, by hand: B x (sum of in x out) for each pass."""
     batch, width = 64, 32
     trainer = make_trainer(
-        "FetchPush", "monolithic", batch_size=batch, width=width, capacity=10_000
+        "FetchPush", "monolithic", batch_size=batch, hidden_dim=width, buffer_size=10_000
     )
     fill(trainer, 10_000)
     made_of = record(lambda: one_update(trainer))
@@ -69,7 +69,7 @@ def test_the_floor_is_made_of_the_updates_products():
 
 
 def test_filling_stores_what_was_asked_for():
-    trainer = make_trainer("FetchPush", capacity=10_000, width=16)
+    trainer = make_trainer("FetchPush", buffer_size=10_000, hidden_dim=16)
     fill(trainer, 5_000)
     assert len(trainer.replay) == 5_000
     assert not torch.equal(trainer.agent.normalizer.state.scale, torch.ones(25))
@@ -96,7 +96,7 @@ def test_the_page_of_scale_shows_what_was_measured_and_computed():
     figures = json.loads((folder / "processes.json").read_text())
     page = (ROOT / "docs" / "scale.md").read_text()
     for name, table in processes.tables(figures).items():
-        assert with_section(page, name, markdown(table)) == page
+        assert with_section(page, name, markdown_table(table)) == page
     # A ring of 4: each sends 6/4 of a megabyte at 1.25 GB/s, in 6 steps of 50 microseconds.
     assert processes._all_reduce(1e6, 4) == pytest.approx(1.5e6 / 1.25e9 + 300e-6)
 
@@ -129,13 +129,13 @@ def test_an_ablation_is_read_at_the_same_steps_whatever_the_length_of_an_epoch(t
         folder = write_run(whole, success, seed, recipe="fast")
         assert folder.parent.name == "ddpg-mrn+fast"
     write_run(whole, [1.0] * 8, 100, recipe="fast", critic="bvn")  # not of the recipe with mrn
-    twenty = {"recipe": "fast", "episodes": 20, "variant": "episodes=20"}
+    twenty = {"recipe": "fast", "num_envs": 20, "variant": "num_envs=20"}
     write_run(without, [0.2, 0.4, 0.6, 0.8], 300, **twenty)
     _, rows = ablation_table(whole, without)
     assert [" ".join(row) for row in rows] == [
         "fast 100, 200 10.0% 30.0% 50.0% 95.0% 90%, 100% 100,000",
         "fast 400 10.0% 30.0% 50.0% 70.0% 70% not reached",
-        "episodes=20 300 20.0% 40.0% 60.0% 80.0% 80% not reached",
+        "num_envs=20 300 20.0% 40.0% 60.0% 80.0% 80% not reached",
     ]
 
 
@@ -180,7 +180,7 @@ def test_both_recipes_are_compared_on_the_seeds_and_steps_that_both_have(tmp_pat
         "FetchPush 100, 200 50% 150,000 100,000 0.67",
         "FetchPush 100, 200 75% 150,000 not reached ",
     ]
-    slowed = {"recipe": "fast", "target_every": 0, "variant": "target_every=0"}
+    slowed = {"recipe": "fast", "target_update_interval": 0, "variant": "target_update_interval=0"}
     for seed, last in ((100, 0.2), (200, 0.4), (300, 1.0)):
         write_run(tmp_path / "without", [0.0, 0.0, 0.0, last], seed, **slowed)
     write_run(tmp_path / "without", [0.9] * 4, 100, recipe="fast", variant="other")
@@ -194,7 +194,7 @@ def test_both_recipes_are_compared_on_the_seeds_and_steps_that_both_have(tmp_pat
 def test_the_page_of_results_says_how_far_the_evidence_is():
     page = (ROOT / "results" / "README.md").read_text()
     for name, table in evidence.sections(ROOT / "results").items():
-        assert with_section(page, name, markdown(table)) == page
+        assert with_section(page, name, markdown_table(table)) == page
 
 
 def test_a_seed_is_shown_on_both_processors():
@@ -228,12 +228,12 @@ def test_the_page_shows_how_long_it_took_until_a_task_was_solved():
     assert measured["fast"]["success"] >= 0.9 <= measured["paper"]["success"]
     assert not any(solve.is_missing(measured, name) for name in ("fast", "paper", "sb3"))
     page = (ROOT / "docs" / "performance.md").read_text()
-    text = machine(measured["machine"]) + "\n\n" + markdown(solve_table(measured))
+    text = machine(measured["machine"]) + "\n\n" + markdown_table(solve_table(measured))
     assert with_section(page, "solve", text) == page
     results = {
-        "fast": {"success": 0.91, "steps": 87_500, "updates": 7_000, "minutes": 6.04},
-        "paper": {"success": 0.92, "steps": 250_000, "updates": 10_000, "minutes": 12.0},
-        "sb3": {"success_at_stop": 0.05, "steps": 4_000, "updates": 3_000, "minutes": 15},
+        "fast": {"success": 0.91, "steps": 87_500, "gradient_steps": 7_000, "minutes": 6.04},
+        "paper": {"success": 0.92, "steps": 250_000, "gradient_steps": 10_000, "minutes": 12.0},
+        "sb3": {"success_at_stop": 0.05, "steps": 4_000, "gradient_steps": 3_000, "minutes": 15},
     }
     _, rows = solve_table(results)
     assert [row[1:] for row in rows] == [
@@ -245,7 +245,7 @@ def test_the_page_shows_how_long_it_took_until_a_task_was_solved():
 
 def test_resting_and_stepping_on_play_the_same_episodes_at_another_cost():
     """What is timed: the same lengths, by simulating their own steps or all of them."""
-    shape = find_task("tests.envs.own_envs:EndsAtGoal-v0").shape
+    shape = find_task("tests.envs.custom_envs:EndsAtGoal-v0").spec
     simulated, played = [], []
     for make in (lambda *what: make_envs(*what, "gymnasium"), resting.never_resting):
         with make(shape, 4) as envs:
@@ -276,7 +276,7 @@ def test_the_page_says_what_resting_saves():
         rest, on = (float(cell.split()[0]) for cell in row[4:6])
         assert float(row[6]) == pytest.approx(rest / on, abs=0.02)
     pytest.importorskip("panda_gym")
-    shape = find_task(resting.PANDA).shape
+    shape = find_task(resting.PANDA).spec
     with make_envs(shape, resting.NUM_ENVS) as envs:
         within, clock = resting.counted(resting.lengths(envs, 5, resting.ROUNDS))
     assert rows[1][2:4] == ["5 of 10", f"{within:,} of {clock:,}"]

@@ -13,12 +13,12 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 import mrn
 from benchmarks.starts import table as starts_table
 from mrn import cli
-from mrn.agents import AGENTS
+from mrn.algorithms import ALGORITHMS
 from mrn.critics.base import count_parameters
 from mrn.envs.custom import make_env
-from mrn.experiments.suites import find_suite
-from mrn.tables import markdown, with_section
-from tests.agents.helpers import make_learner, random_batch
+from mrn.sweeps.suites import find_suite
+from mrn.utils.tables import markdown_table, with_section
+from tests.algorithms.helpers import make_algorithm, random_batch
 from tests.training.helpers import metrics, tiny_run
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -53,7 +53,7 @@ def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
 
 def test_your_own_environment_learns(tmp_path, monkeypatch):
     names = run_examples("your-own-environment.md", tmp_path, monkeypatch)
-    assert names["agent"].shape.action_high == (0.2, 0.2)
+    assert names["algo"].spec.action_high == (0.2, 0.2)
     success = [float(row["success"]) for row in metrics(tmp_path / "runs" / "pond")]
     assert max(success) >= 0.8
     command(monkeypatch, "eval", "runs/pond", "--episodes=4")
@@ -79,12 +79,12 @@ def test_a_suite_of_ones_own_and_the_figures_of_results(tmp_path, monkeypatch, c
 
 def test_your_own_agent(tmp_path, monkeypatch, capsys):
     names = run_examples("agents.md", tmp_path, monkeypatch)
-    learner = names["agent"].learner
-    assert type(learner).__name__ == "Stopwatch"
-    assert learner.settings.action_penalty == 0.5
+    algorithm = names["algo"].algorithm
+    assert type(algorithm).__name__ == "Stopwatch"
+    assert algorithm.settings.action_penalty == 0.5
     # A critic that counts the steps to a goal learns what it is told.
     batch = random_batch()._replace(steps=torch.full((64,), 4.0))
-    own = make_learner(type(learner), learning_rate=0.01)
+    own = make_algorithm(type(algorithm), learning_rate=0.01)
     for number in range(1, 150):
         losses = own.update(batch, number, torch.Generator())
     assert losses[0] < 0.1
@@ -100,7 +100,7 @@ def test_your_own_agent(tmp_path, monkeypatch, capsys):
 
 def test_the_page_of_agents_describes_each_and_each_of_its_figures_is_true():
     page = (DOCS / "agents.md").read_text()
-    for name, agent in AGENTS.items():
+    for name, agent in ALGORITHMS.items():
         section = page.partition(f", `{name}`\n")[2].partition("\n## ")[0]
         assert section, name
         for setting, value in re.findall(r"`(\w+)` = (-?[\d.]+)", section):
@@ -115,7 +115,7 @@ def test_your_own_critic(tmp_path, monkeypatch):
     x, y, z = torch.randn(3, 500, 176)
     assert (head(x, z) <= (head(x, y) + head(y, z)) * (1 + 1e-5)).all()
     loaded = mrn.load(tmp_path / "runs" / "climb")
-    assert type(loaded.learner.critic.head) is type(head)
+    assert type(loaded.algorithm.critic.head) is type(head)
     command(monkeypatch, "eval", "runs/climb", "--episodes=2")
     command(monkeypatch, "resume", "runs/climb", "--epochs=2")
     assert len(metrics(tmp_path / "runs" / "climb")) == 2
@@ -133,7 +133,7 @@ def test_a_policy_is_used_where_there_is_no_torch(tmp_path, monkeypatch):
     env, goal = make_env("FetchReach-v4"), np.array([1.3, 0.8, 0.6])
     observation, _ = env.reset(seed=1)
     for _ in range(50):
-        action, _ = names["agent"].predict({**observation, "desired_goal": goal})
+        action, _ = names["algo"].predict({**observation, "desired_goal": goal})
         observation, *_ = env.step(action)
     end = [float(number) for number in done.stdout.split()[-3:]]
     assert end == pytest.approx(observation["achieved_goal"].tolist(), abs=1e-4)
@@ -158,4 +158,4 @@ def test_stable_baselines3_with_our_critics_and_our_policies(tmp_path, monkeypat
 
 def test_the_page_of_differences_says_how_critics_begin():
     page = (DOCS / "differences.md").read_text()
-    assert with_section(page, "starts", markdown(starts_table())) == page
+    assert with_section(page, "starts", markdown_table(starts_table())) == page

@@ -98,7 +98,11 @@ def test_the_table_says_what_it_must(rooms):
 @pytest.mark.parametrize(
     ("file", "code", "message"),
     [
-        ("critics/x.py", "from mrn.agents import DDPG", "(critics) must not import mrn.agents"),
+        (
+            "critics/x.py",
+            "from mrn.algorithms import DDPG",
+            "(critics) must not import mrn.algorithms",
+        ),
         ("agents/x.py", "def f():\n    from mrn.replay.buffer import X", "mrn.replay.buffer"),
         ("agents/x.py", "if TYPE_CHECKING:\n    import mrn.envs", "must not import mrn.envs"),
         ("files.py", "from mrn import config", "files (tools) must not import mrn.config"),
@@ -122,7 +126,7 @@ def test_a_forbidden_import_is_found(file, code, message, rooms, tmp_path):
 def test_allowed_imports_are_not_found(rooms, tmp_path):
     source = tmp_path / "mrn"
     source.mkdir()
-    (source / "tables.py").write_text("import json\nfrom mrn.errors import UserError\n")
+    (source / "tables.py").write_text("import json\nfrom mrn.utils.errors import UserError\n")
     (source / "__init__.py").write_text("from mrn import tables\nfrom mrn.config import Config\n")
     (source / "cli").mkdir()
     (source / "cli" / "x.py").write_text("import mrn\nfrom mrn import load\nfrom . import y\n")

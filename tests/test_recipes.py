@@ -5,13 +5,13 @@ import json
 import pytest
 
 import mrn
-from mrn.agents import AGENTS
+from mrn.algorithms import ALGORITHMS
 from mrn.config import Schedule, flatten
 from mrn.recipes import EXCEPTIONS, RECIPES
-from tests.agents.test_interface import Cloner
+from tests.algorithms.test_interface import Cloner
+from tests.analysis.test_summary import summary_of
 from tests.commands import mrn as command
-from tests.experiments.helpers import write_run
-from tests.experiments.test_comparison import summary_of
+from tests.sweeps.helpers import write_run
 from tests.training.helpers import TINY, tiny_run
 
 SMALL = [f"--{name.replace('_', '-')}={value}" for name, value in (TINY | {"epochs": 1}).items()]
@@ -28,30 +28,30 @@ def test_the_papers_recipe_is_what_the_settings_are_by_default():
     assert plain.folder.parts == ("FetchPush", "ddpg-mrn", "seed-100")
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("algo", ALGORITHMS)
 @pytest.mark.parametrize("name", RECIPES)
-def test_a_recipe_differs_from_the_papers_in_its_settings_alone(name, agent):
-    ours = settings(mrn.Config("FetchPush", recipe=name, agent=agent))
-    papers = settings(mrn.Config("FetchPush", agent=agent))
-    own = {**RECIPES[name], **EXCEPTIONS.get((name, agent), {}), "recipe": name}
+def test_a_recipe_differs_from_the_papers_in_its_settings_alone(name, algo):
+    ours = settings(mrn.Config("FetchPush", recipe=name, algo=algo))
+    papers = settings(mrn.Config("FetchPush", algo=algo))
+    own = {**RECIPES[name], **EXCEPTIONS.get((name, algo), {}), "recipe": name}
     assert ours == papers | {key: value for key, value in own.items() if key in papers}
 
 
 def test_the_fast_recipe_moves_the_targets_of_all_agents_alike_and_leaves_sac_its_entropy():
     for agent in ("ddpg", "td3", "sac", "wgcsl"):
-        learning = mrn.Config("FetchPush", recipe="fast", agent=agent).learning
-        assert (learning.target_keep, learning.target_every) == (0.9, 4)
+        learning = mrn.Config("FetchPush", recipe="fast", algo=agent).algo_config
+        assert (learning.tau, learning.target_update_interval) == (0.9, 4)
     penalties = [
-        mrn.Config("FetchPush", recipe="fast", agent=agent).learning.action_penalty
+        mrn.Config("FetchPush", recipe="fast", algo=agent).algo_config.action_penalty
         for agent in ("ddpg", "td3", "sac")
     ]
     assert penalties == [0.3, 0.3, 0]
 
 
 def test_settings_given_beside_a_recipe_win():
-    config = mrn.Config.of("FetchPush", recipe="fast", episodes=7, learning_rate=2e-4)
+    config = mrn.Config.of("FetchPush", recipe="fast", num_envs=7, learning_rate=2e-4)
     assert settings(config) == settings(mrn.Config("FetchPush", recipe="fast")) | {
-        "episodes": 7,
+        "num_envs": 7,
         "learning_rate": 2e-4,
     }
     own = mrn.Config("FetchPush", recipe="fast", schedule=Schedule())
@@ -71,10 +71,10 @@ def test_the_folder_and_the_settings_file_name_the_recipe():
 
 
 def test_an_agent_takes_the_settings_that_it_has(monkeypatch):
-    monkeypatch.setitem(AGENTS, "cloner", Cloner)
-    config = mrn.Config("FetchPush", agent="cloner", recipe="fast")
+    monkeypatch.setitem(ALGORITHMS, "cloner", Cloner)
+    config = mrn.Config("FetchPush", algo="cloner", recipe="fast")
     assert config.schedule == mrn.Config("FetchPush", recipe="fast").schedule
-    assert not hasattr(config.learning, "target_keep")
+    assert not hasattr(config.algo_config, "tau")
 
 
 def test_a_variant_cannot_pass_for_a_recipe():
@@ -93,12 +93,14 @@ def test_training_takes_the_fast_recipe_unless_told_otherwise(tmp_path):
     assert tiny_run(tmp_path / "run").config.recipe == "fast"
     done = command("train", "FetchReach", *SMALL, "--recipe=paper", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    done = command("train", "FetchReach", *SMALL, "--updates=2", cwd=tmp_path)
+    done = command("train", "FetchReach", *SMALL, "--gradient-steps=2", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     runs = tmp_path / "runs/FetchReach"
     assert {path.name for path in runs.iterdir()} == {"ddpg-mrn", "ddpg-mrn+fast"}
     config = json.loads((runs / "ddpg-mrn+fast/seed-100/config.json").read_text())["config"]
-    expected = mrn.Config.of("FetchReach", recipe="fast", **TINY | {"epochs": 1, "updates": 2})
+    expected = mrn.Config.of(
+        "FetchReach", recipe="fast", **TINY | {"epochs": 1, "gradient_steps": 2}
+    )
     assert config == expected.to_dict()
 
     file = runs / "ddpg-mrn/seed-100/config.json"
@@ -111,9 +113,9 @@ def test_training_takes_the_fast_recipe_unless_told_otherwise(tmp_path):
 
 
 def test_a_command_that_repeats_a_run_names_the_recipe_where_it_must():
-    assert mrn.Config.of("FetchPush", recipe="fast", episodes=3).arguments() == [
+    assert mrn.Config.of("FetchPush", recipe="fast", num_envs=3).arguments() == [
         "FetchPush",
-        "--episodes=3",
+        "--num-envs=3",
     ]
     assert mrn.Config("FetchPush").arguments() == ["FetchPush", "--recipe=paper"]
 

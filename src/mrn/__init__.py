@@ -6,16 +6,16 @@ from typing import Any
 
 import torch
 
+from mrn.agent import Agent, find_weights
 from mrn.config import Config
 from mrn.critics import make_critic
-from mrn.device import find_device
-from mrn.errors import RunError, UserError
-from mrn.integrations.tracking import tracking
-from mrn.recipes import USUAL
-from mrn.training.agent import Agent, find_weights
-from mrn.training.evaluate import Evaluation
+from mrn.integrations.tracking import open_trackers
+from mrn.recipes import DEFAULT_RECIPE
+from mrn.training.evaluation import Evaluation
 from mrn.training.loop import Callback, run
 from mrn.training.reach import Reach
+from mrn.utils.device import find_device
+from mrn.utils.errors import RunError, UserError
 from mrn.version import __version__
 
 __all__ = [
@@ -66,9 +66,9 @@ def train(
             disk); its last checkpoint is whole.
         KeyboardInterrupt: Ctrl-C or SIGTERM; the run has saved and can be resumed.
     """
-    config = Config.of(task, **({"recipe": USUAL} | settings))
+    config = Config.of(task, **({"recipe": DEFAULT_RECIPE} | settings))
     folder = Path("runs") / config.folder if run_dir is None else Path(run_dir)
-    with tracking(track, folder) as trackers:
+    with open_trackers(track, folder) as trackers:
         return run(config, folder, progress, resume, [*callbacks, *trackers])
 
 

@@ -14,4 +14,6 @@ class Batch(NamedTuple):
     next_state: Tensor
     reward: Tensor  # at the next state, in [-1, 0]
     terminated: Tensor  # whether there is nothing to come after the next state
-    steps: Tensor  # actions from the state to where its episode achieved the goal; inf: unknown
+    steps_to_goal: (
+        Tensor  # actions from the state to where its episode achieved the goal; inf: unknown
+    )

@@ -1,207 +1,208 @@
-"""The settings of a run. What is not given is taken from a recipe, by default the paper's."""
+"""Run configuration. Settings left out come from a recipe, by default the paper's."""
 
 import json
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
-from mrn.agents import AGENTS, AUTO, Learner, choose_critic, find_agent
-from mrn.checked import Checked, Limits, Seed, Share, Threads, check, from_dict
-from mrn.errors import UserError, unknown
-from mrn.naming import Method, safe_name
-from mrn.recipes import EXCEPTIONS, PAPER, RECIPES, USUAL, find_recipe
-from mrn.replay import Memory
+from mrn.algorithms import (
+    ALGORITHMS,
+    AUTO,
+    Algorithm,
+    AlgorithmSettings,
+    choose_critic,
+    find_algorithm,
+)
+from mrn.recipes import DEFAULT_RECIPE, EXCEPTIONS, PAPER, RECIPES, find_recipe
+from mrn.replay import ReplayConfig
+from mrn.utils.errors import UserError, unknown_name
+from mrn.utils.naming import Method, safe_name
+from mrn.utils.renames import renamed, upgrade_config
+from mrn.utils.validation import Bounds, Fraction, Seed, Threads, Validated, check, from_dict
 
 
-def _json_table(text: str) -> dict[str, Any]:
+def _parse_json_table(text: str) -> dict[str, Any]:
     table = json.loads(text)
     if not isinstance(table, dict):
-        raise ValueError("not a table")
+        raise ValueError("not a JSON object")
     return table
 
 
-def _as_json(name: str, table: dict[str, Any]) -> dict[str, Any]:
-    """A table as config.json gives it back: with lists for tuples."""
+def _as_json(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table as config.json will return it, with lists for tuples."""
     try:
         return json.loads(json.dumps(table, allow_nan=False))
     except (TypeError, ValueError) as error:
-        raise UserError(f"{name} must be what JSON can hold: {error}") from None
+        raise UserError(f"{name} must be representable as JSON: {error}") from None
 
 
 JSON_TABLE = tyro.constructors.PrimitiveConstructorSpec(
     nargs=1,
     metavar="JSON",
-    instance_from_str=lambda words: _json_table(words[0]),
+    instance_from_str=lambda words: _parse_json_table(words[0]),
     is_instance=lambda value: isinstance(value, dict),
     str_from_instance=lambda value: [json.dumps(value)],
 )
-"""How a table of names and values is written on the command line."""
+"""Command-line syntax of a table of names and values."""
 
+GROUPS = ("schedule", "algo_config", "replay")
+"""Fields of `Config` that are groups of settings."""
 
-Epochs = Annotated[int, Limits(least=1, most=10**6)]
-"""More than any run has time for; a larger number is a slip."""
-
-
-@dataclass(frozen=True)
-class Schedule(Checked):
-    """How collection, updates and evaluation take turns."""
-
-    cycles: Annotated[int, Limits(least=1, most=10**6)] = 50
-    """Cycles in an epoch: episodes, then updates, then what the agent does once per cycle."""
-    episodes: Annotated[int, Limits(least=1, most=10**5)] = 20
-    """Episodes in a cycle, played side by side."""
-    updates: Annotated[int, Limits(least=0, most=10**6)] = 40
-    """Gradient steps in a cycle."""
-    random_episodes: Annotated[int, Limits(least=0, most=10**9)] = 0
-    """Episodes at the start of the run with uniform actions; whole cycles."""
-    eval_episodes: Annotated[int, Limits(least=0, most=10**6)] = 100
-    """Episodes of the evaluation after each epoch; 0 for none."""
-
-
-_SCHEDULE, _MEMORY = Schedule(), Memory()
-
-
-class AsWritten(dict[str, Any]):
-    """The settings of a user's own agent as config.json has them, its module not being imported."""
+Epochs = Annotated[int, Bounds(ge=1, le=10**6)]
 
 
 @dataclass(frozen=True)
-class Config(Checked):
-    """Everything that decides a run's result, and where it runs."""
+class Schedule(Validated):
+    """How rollouts, gradient steps and evaluation alternate."""
+
+    cycles: Annotated[int, Bounds(ge=1, le=10**6)] = 50
+    """Cycles per epoch. A cycle is one episode in each environment, then the gradient steps."""
+    num_envs: Annotated[int, Bounds(ge=1, le=10**5)] = 20
+    """Parallel environments. Each plays one episode per cycle."""
+    gradient_steps: Annotated[int, Bounds(ge=0, le=10**6)] = 40
+    """Gradient steps per cycle."""
+    warmup_episodes: Annotated[int, Bounds(ge=0, le=10**9)] = 0
+    """Episodes with uniform random actions at the start of the run, rounded up to whole cycles."""
+    eval_episodes: Annotated[int, Bounds(ge=0, le=10**6)] = 100
+    """Evaluation episodes after each epoch; 0 turns evaluation off."""
+
+
+@dataclass(frozen=True)
+class Config(Validated):
+    """Everything that decides a run's result, and where it runs.
+
+    A group of settings left at None is taken from the recipe.
+    """
 
     task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]
-    """One that `mrn tasks` lists, or the Gymnasium id of a goal environment;
+    """Name of a task (`mrn tasks`) or Gymnasium id of a goal environment;
     `package.module:Id-v0` imports the module first."""
     critic: str = AUTO
-    """Architecture of the critic (`mrn critics`), or `package.module:name` of your own; `auto` is
-    `mrn`, or `none` for an agent that learns without a critic."""
-    agent: str = "ddpg"
-    """Learning algorithm (`mrn agents`), or `package.module:name` of your own; `--agent NAME
+    """Critic architecture (`mrn critics`) or `package.module:name` of a custom one; `auto` is
+    `mrn`, or `none` for algorithms without a critic."""
+    algo: str = "ddpg"
+    """Learning algorithm (`mrn algos`) or `package.module:name` of a custom one. `--algo NAME
     --help` shows its settings."""
     recipe: tyro.conf.Suppress[str] = PAPER
-    """Where settings that are not given come from (`mrn recipes`): `paper` or `fast`."""
+    """Named preset that provides all settings left out (`mrn recipes`): `paper` or `fast`."""
     variant: str = ""
-    """A name for these settings, where others of the same agent and critic are compared with them:
-    part of the folder's name."""
+    """Name of this combination of settings; part of the run folder's name. Use it to compare
+    settings of the same algorithm and critic."""
     seed: Seed = 100
-    """Seed of everything random. The paper's: 100, 200, 300, 400, 500."""
+    """Random seed. The paper uses 100, 200, 300, 400 and 500."""
     epochs: Epochs | None = None
-    """Epochs of training; by default the paper's number for the task, 50 for other environments.
-    By the recipe `fast` an epoch is a quarter as long as the paper's."""
-    stop_at: Share | None = None
-    """End before that, after the first evaluation with at least this success rate, such as 0.95."""
+    """Training epochs; by default the paper's number for the task, 50 for other environments. An
+    epoch of the recipe `fast` is a quarter as long as the paper's."""
+    stop_at: Fraction | None = None
+    """Stop after the first evaluation with at least this success rate, for example 0.95."""
     engine: str = "auto"
-    """Simulation engine: `envpool`, `gymnasium`, or `auto` (EnvPool where it has the task)."""
-    workers: bool = False
-    """Run Gymnasium environments in processes of their own, one each."""
-    worker_timeout: Annotated[float, Limits(least=1e-3, most=1e6)] = 60.0
-    """Seconds after which such a process that does not answer is given up."""
-    reward_shift: Annotated[float, Limits(least=-1, most=0)] = 0.0
-    """Added to the rewards of an environment of your own, which must then lie in [-1, 0]."""
+    """Simulation engine: `envpool`, `gymnasium`, or `auto` (EnvPool if it has the task)."""
+    async_envs: bool = False
+    """Run each Gymnasium environment in its own process."""
+    env_timeout: Annotated[float, Bounds(ge=1e-3, le=1e6)] = 60.0
+    """Seconds to wait for an environment process before giving up."""
+    reward_shift: Annotated[float, Bounds(ge=-1, le=0)] = 0.0
+    """Constant added to the rewards of a custom environment. The sum must lie in [-1, 0]."""
     env_kwargs: Annotated[dict[str, Any], JSON_TABLE] = field(default_factory=dict, hash=False)
-    """What the constructor of an environment of your own is given, for example '{"size": 3}'."""
+    """Keyword arguments for the constructor of a custom environment, for example
+    '{"size": 3}'."""
     device: str = "auto"
     """`cpu`, `cuda`, `cuda:N`, or `auto` (the GPU if there is one)."""
     checkpoint_every: Epochs = 1
-    """Epochs between checkpoints, from which an interrupted run goes on (`mrn resume`)."""
+    """Epochs between checkpoints, from which `mrn resume` continues."""
     threads: Threads | None = None
-    """CPU threads for simulation and for matrix products; by default all cores."""
-    # Groups of settings; one that is not given, which these stand for, is taken from the recipe.
-    schedule: tyro.conf.Suppress[Schedule] = _SCHEDULE
-    learning: tyro.conf.Suppress[Any] = None
-    """The agent's own settings: a LearnerSettings; `AsWritten` where they are only looked at."""
-    memory: tyro.conf.Suppress[Memory] = _MEMORY
+    """CPU threads for simulation and matrix products; by default all cores."""
+    # Groups are never None once the configuration is built.
+    schedule: tyro.conf.Suppress[Schedule] = None  # type: ignore[assignment]
+    algo_config: tyro.conf.Suppress[AlgorithmSettings | dict[str, Any]] = None  # type: ignore[assignment]
+    """Settings of the algorithm; a plain table if the module of a custom algorithm is not
+    imported."""
+    replay: tyro.conf.Suppress[ReplayConfig] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        """Take what is not given from the recipe and the agent, and check all."""
-        default = {item.name: item.default for item in fields(self)}
-        imports = not isinstance(self.learning, AsWritten)
-        for name, group in groups_of(self.agent, self.recipe, imports).items():
-            given = getattr(self, name)
-            if given is default[name]:
+        """Fill groups left at None from the recipe, then validate everything."""
+        imports = not isinstance(self.algo_config, dict)
+        defaults = resolve(self.algo, self.recipe, imports=imports)
+        for name, group in defaults.items():
+            if getattr(self, name) is None:
                 object.__setattr__(self, name, group)
-            elif name == "learning" and not isinstance(given, type(group)):
-                raise UserError(
-                    f"agent {self.agent!r} has settings of type {type(group).__name__}, got "
-                    f"{type(given).__name__}"
-                )
+        if imports and type(self.algo_config) is not type(defaults["algo_config"]):
+            raise UserError(
+                f"algorithm {self.algo!r} has settings of type "
+                f"{type(defaults['algo_config']).__name__}, got {type(self.algo_config).__name__}"
+            )
         super().__post_init__()
         if self.variant.partition("+")[0] in RECIPES:
-            raise UserError(
-                f"variant {self.variant!r} begins as a recipe does; choose another name"
-            )
+            raise UserError(f"variant {self.variant!r} is the name of a recipe; choose another")
         if imports:
-            object.__setattr__(self, "critic", choose_critic(self.agent, self.critic))
+            object.__setattr__(self, "critic", choose_critic(self.algo, self.critic))
         object.__setattr__(self, "env_kwargs", _as_json("env_kwargs", self.env_kwargs))
         if self.stop_at is not None and not self.schedule.eval_episodes:
             raise UserError("stop_at needs evaluations, but eval_episodes is 0")
 
     @classmethod
     def of(cls, task: str, **settings: Any) -> "Config":
-        """Build a configuration from flat keyword arguments, whichever group they belong to.
+        """Build a configuration from flat keyword arguments, regardless of their group.
 
         Raises:
-            UserError: A setting is out of range, or neither the run's nor the agent's.
+            UserError: A setting is unknown or out of range.
         """
-        groups = groups_of(settings.get("agent", cls.agent), settings.get("recipe", cls.recipe))
-        flat: dict[str, Any] = {"task": task}
-        grouped: dict[str, dict[str, Any]] = {name: {} for name in groups}
-        owner = {item.name: name for name, group in groups.items() for item in fields(group)}
-        own = [item.name for item in fields(cls) if item.name not in groups]
-        for name, value in settings.items():
-            if name not in owner and name not in own:
-                foreign = of_another_agent(name, settings.get("agent", cls.agent))
-                raise foreign or unknown("setting", name, [*own[1:], *owner])
-            (grouped[owner[name]] if name in owner else flat)[name] = value
-        return cls(**flat, **{name: replace(groups[name], **own) for name, own in grouped.items()})
+        algo, recipe = settings.get("algo", cls.algo), settings.get("recipe", cls.recipe)
+        own = [item.name for item in fields(cls) if item.name not in GROUPS]
+        grouped = {name: value for name, value in settings.items() if name not in own}
+        groups = resolve(algo, recipe, grouped)
+        return cls(task, **{k: v for k, v in settings.items() if k in own}, **groups)
 
     @classmethod
     def from_json(cls, data: Any, where: str, imports: bool = True) -> "Config":
-        """Build a configuration from what `to_dict` returned.
+        """Build a configuration from the output of `to_dict`, also of earlier versions.
 
         Args:
             data: The table.
-            where: Names the file.
-            imports: Whether to import the module of a user's own agent, which is needed to train
-                and to act; without it the agent's settings stay `AsWritten`.
+            where: File name for error messages.
+            imports: Import the module of a custom algorithm. Training and acting need it; without
+                it the algorithm's settings stay a plain table.
 
         Raises:
-            UserError: A field is missing, unknown or of the wrong type, or the agent is unknown.
+            UserError: A field is missing, unknown or of the wrong type, or the algorithm is
+                unknown.
         """
-        agent = data.get("agent", cls.agent) if isinstance(data, dict) else None
-        if isinstance(agent, str) and ":" in agent and not imports:
-            data = data | {"learning": _as_written(data.get("learning", {}), where)}
-        elif isinstance(agent, str) and "learning" in data:
+        data = upgrade_config(data)
+        algo = data.get("algo", cls.algo) if isinstance(data, dict) else None
+        if isinstance(algo, str) and ":" in algo and not imports:
+            data = data | {"algo_config": _raw_settings(data.get("algo_config", {}), where)}
+        elif isinstance(algo, str) and "algo_config" in data:
             try:
-                settings = find_agent(agent).Settings
+                settings = find_algorithm(algo).Settings
             except UserError as error:
                 raise UserError(f"{where}: {error}") from None
-            data = data | {"learning": from_dict(settings, data["learning"], where)}
+            data = data | {"algo_config": from_dict(settings, data["algo_config"], where)}
         config: Config = from_dict(cls, data, where)
         return config
 
     @property
     def method(self) -> str:
-        """What is compared: AGENT-CRITIC, and where there are any the recipe and the variant."""
+        """Name to compare by: ALGO-CRITIC, plus recipe and variant if any."""
         named = ("" if self.recipe == PAPER else self.recipe, self.variant)
-        return str(Method(self.agent, self.critic, "+".join(filter(None, named))))
+        return str(Method(self.algo, self.critic, "+".join(filter(None, named))))
 
     @property
     def folder(self) -> Path:
-        """Where the run goes below the folder of all runs."""
+        """Path of the run below the folder of all runs."""
         return Path(safe_name(self.task), self.method, f"seed-{self.seed}")
 
     def to_dict(self) -> dict[str, Any]:
-        """As nested dictionaries of JSON types."""
+        """Return nested dictionaries of JSON types."""
         return asdict(self)
 
     def arguments(self) -> list[str]:
-        """What to give to `mrn train` for these settings: the task, and all that is no default."""
-        unread = AsWritten() if isinstance(self.learning, AsWritten) else None
-        default = Config(self.task, agent=self.agent, recipe=self.recipe, learning=unread)
-        usual = flatten(default.to_dict()) | {"agent": Config.agent, "recipe": USUAL}
+        """Return the arguments of `mrn train` for this configuration, without defaults."""
+        raw: dict[str, Any] = {"algo_config": {}} if isinstance(self.algo_config, dict) else {}
+        default = Config(self.task, algo=self.algo, recipe=self.recipe, **raw)
+        usual = flatten(default.to_dict()) | {"algo": Config.algo, "recipe": DEFAULT_RECIPE}
         chosen = [
             (name.replace("_", "-"), value)
             for name, value in flatten(self.to_dict()).items()
@@ -210,76 +211,101 @@ class Config(Checked):
         return [self.task] + [word for name, value in chosen for word in _words(name, value)]
 
 
-def _as_written(learning: Any, where: str) -> AsWritten:
-    """Settings of an agent that nobody here knows: checked as far as they can be."""
+def resolve(
+    algo: str, recipe: str, overrides: Mapping[str, Any] | None = None, imports: bool = True
+) -> dict[str, Any]:
+    """Return the groups of settings of a run: defaults, then the recipe, then overrides.
+
+    Args:
+        algo: Name of the algorithm.
+        recipe: Name of the recipe.
+        overrides: Single settings of any group.
+        imports: Import the module of a custom algorithm; otherwise its group is left out.
+
+    Raises:
+        UserError: The algorithm, the recipe or a setting is unknown, or a value is out of range.
+    """
+    check("algo", algo, str)
+    check("recipe", recipe, str)
+    types: dict[str, type[Any]] = {"schedule": Schedule, "replay": ReplayConfig}
+    if imports or ":" not in algo:
+        types["algo_config"] = find_algorithm(algo).Settings
+    owners = _owners(algo, types)
+    preset = {**find_recipe(recipe), **EXCEPTIONS.get((recipe, algo), {})}
+    # A recipe serves all algorithms; each takes the settings it has.
+    chosen = {name: value for name, value in preset.items() if name in owners}
+    for name, value in (overrides or {}).items():
+        if name not in owners:
+            raise _unknown_setting(name, algo, owners)
+        chosen[name] = value
+    return {
+        group: kind(**{name: value for name, value in chosen.items() if owners[name] == group})
+        for group, kind in types.items()
+    }
+
+
+def _owners(algo: str, types: Mapping[str, type[Any]]) -> dict[str, str]:
+    """Return the group of each setting; names must be unique across groups."""
+    owners: dict[str, str] = dict.fromkeys((item.name for item in fields(Config)), "")
+    for group, kind in types.items():
+        for item in fields(kind):
+            if item.name in owners:
+                raise UserError(
+                    f"algorithm {algo!r} declares the setting {item.name!r}, which every run "
+                    "already has; rename it"
+                )
+            owners[item.name] = group
+    return {name: group for name, group in owners.items() if group}
+
+
+def _unknown_setting(name: str, algo: str, owners: Iterable[str]) -> UserError:
+    """Return the error for a setting that a run does not have."""
+    if message := renamed(name):
+        return UserError(message)
+    own = [item.name for item in fields(Config) if item.name not in ("task", *GROUPS)]
+    return other_algorithms_setting(name, algo) or unknown_name("setting", name, [*own, *owners])
+
+
+def other_algorithms_setting(name: str, algo: str) -> UserError | None:
+    """Return the error for a setting that only other algorithms have, or None."""
+
+    def has(algorithm: type[Algorithm]) -> bool:
+        return any(item.name == name for item in fields(algorithm.Settings))
+
+    owners = [other for other, algorithm in ALGORITHMS.items() if has(algorithm)]
+    if not owners or has(find_algorithm(algo)):
+        return None
+    return UserError(
+        f"{name} is a setting of {', '.join(owners)}, not of {algo}: choose one of these "
+        "algorithms, or remove the setting"
+    )
+
+
+def _raw_settings(settings: Any, where: str) -> dict[str, Any]:
+    """Return the settings of a custom algorithm whose module is not imported."""
     try:
-        check("learning", learning, dict[str, Any])
-        known = {item.name for group in (Config, Schedule, Memory) for item in fields(group)}
-        if twice := sorted(known & set(learning)):
-            raise UserError(f"learning has a setting {twice[0]!r}, which runs have already")
-        return AsWritten(_as_json("learning", learning))
+        check("algo_config", settings, dict[str, Any])
+        known = {item.name for group in (Config, Schedule, ReplayConfig) for item in fields(group)}
+        if twice := sorted(known & set(settings)):
+            raise UserError(f"algo_config has a setting {twice[0]!r}, which every run already has")
+        return _as_json("algo_config", settings)
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
 
 
-def _words(name: str, value: Any) -> list[str]:
-    """A setting as `mrn train` takes it."""
-    if isinstance(value, bool):
-        return [f"--{name}" if value else f"--no-{name}"]
-    if isinstance(value, tuple | list):
-        return [f"--{name}", *map(str, value)]
-    # One word, so that a value may begin with a dash.
-    return [f"--{name}={json.dumps(value) if isinstance(value, dict) else value}"]
-
-
-def flatten(settings: dict[str, Any]) -> dict[str, Any]:
-    """Nested settings by the name of each; names are unique across the groups."""
+def flatten(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested settings by name; names are unique across groups."""
     flat: dict[str, Any] = {}
     for name, value in settings.items():
         flat |= value if name in GROUPS else {name: value}
     return flat
 
 
-GROUPS = ("schedule", "learning", "memory")
-"""Fields of `Config` that are settings themselves."""
-
-
-def groups_of(agent: str, recipe: str, imports: bool = True) -> dict[str, Any]:
-    """The groups of settings of a run, by the field that holds each, as the recipe has them.
-
-    Those of a user's own agent are left out where its module is not to be imported.
-
-    Raises:
-        UserError: There is no such agent or recipe.
-    """
-    check("agent", agent, str)
-    check("recipe", recipe, str)
-    types: dict[str, type[Any]] = {"schedule": Schedule}
-    if imports or ":" not in agent:
-        types["learning"] = find_agent(agent).Settings
-    types["memory"] = Memory
-    names = {field: {item.name for item in fields(group)} for field, group in types.items()}
-    known = [item.name for item in fields(Config)] + [n for own in names.values() for n in own]
-    if twice := next((name for name in known if known.count(name) > 1), None):
-        raise UserError(f"agent {agent!r} has a setting {twice!r}, which runs have already")
-    chosen = {**find_recipe(recipe), **EXCEPTIONS.get((recipe, agent), {})}
-    # An agent leaves out what it does not have.
-    return {
-        field: group(**{name: chosen[name] for name in names[field] & set(chosen)})
-        for field, group in types.items()
-    }
-
-
-def of_another_agent(name: str, agent: str) -> UserError | None:
-    """The error for a setting that this agent does not have and others have, if it is one."""
-
-    def has(learner: type[Learner]) -> bool:
-        return any(item.name == name for item in fields(learner.Settings))
-
-    owners = [other for other, learner in AGENTS.items() if has(learner)]
-    if not owners or has(find_agent(agent)):
-        return None
-    return UserError(
-        f"{name} is a setting of {', '.join(owners)}, not of {agent}: choose such an agent, or "
-        "leave the setting out."
-    )
+def _words(name: str, value: Any) -> list[str]:
+    """Return a setting as arguments of `mrn train`."""
+    if isinstance(value, bool):
+        return [f"--{name}" if value else f"--no-{name}"]
+    if isinstance(value, tuple | list):
+        return [f"--{name}", *map(str, value)]
+    # One word, because a value may start with a dash.
+    return [f"--{name}={json.dumps(value) if isinstance(value, dict) else value}"]

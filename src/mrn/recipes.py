@@ -3,24 +3,24 @@
 from collections.abc import Mapping
 from typing import Any
 
-from mrn.errors import unknown
+from mrn.utils.errors import unknown_name
 
 PAPER = "paper"
 """The protocol of the paper (Sec. 5, and the released code): the defaults of all settings."""
 FAST = "fast"
 """What solves FetchPush from a third of the steps; docs/recipes.md says how."""
-USUAL = FAST
+DEFAULT_RECIPE = FAST
 """What `mrn train` and `mrn.train` take where none is named; suites take the paper's."""
 
 RECIPES: Mapping[str, Mapping[str, Any]] = {
     PAPER: {},
     FAST: {
-        "episodes": 10,
+        "num_envs": 10,
         "cycles": 25,
-        "random_episodes": 200,
-        "target_keep": 0.9,
-        "target_every": 4,
-        "actor_every": 2,
+        "warmup_episodes": 200,
+        "tau": 0.1,
+        "target_update_interval": 4,
+        "policy_delay": 2,
         "action_penalty": 0.3,
         "redraws": 4,
     },
@@ -39,5 +39,5 @@ def find_recipe(name: str) -> Mapping[str, Any]:
         UserError: There is none; lists those there are.
     """
     if name not in RECIPES:
-        raise unknown("recipe", name, list(RECIPES))
+        raise unknown_name("recipe", name, list(RECIPES))
     return RECIPES[name]

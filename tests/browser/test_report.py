@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from playwright.sync_api import sync_playwright
 
-from mrn.experiments.report import write_report
-from mrn.experiments.stats import mean_band
-from mrn.integrations.pictures import mp4
-from mrn.training.layout import VIDEO
-from mrn.training.metrics import COLUMNS
-from tests.experiments.helpers import write_run
+from mrn.analysis.report import write_report
+from mrn.analysis.statistics import mean_band
+from mrn.integrations.frames import mp4
+from mrn.runs.layout import VIDEO
+from mrn.runs.metrics import COLUMNS
+from tests.sweeps.helpers import write_run
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 NAMED = "<script>window.broken = 1<"  # the name of a folder has no slash
@@ -63,7 +63,7 @@ def runs(tmp_path_factory):
     about = json.loads((folder / "config.json").read_text())
     about["machine"] = {"cpu": "Z80 at 4 MHz", "cores": 1}
     (folder / "config.json").write_text(json.dumps(about))
-    # A column of the learner's own, measured in two of three epochs.
+    # A column of the algorithm's own, measured in two of three epochs.
     file = folder / "metrics.csv"
     head, *rows = file.read_text().splitlines()
     own = [f"{row},{value}" for row, value in zip(rows, ("", "2.5", "-1e-3"), strict=True)]

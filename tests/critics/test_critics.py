@@ -9,7 +9,7 @@ from mrn.critics import CRITICS, make_critic
 from mrn.critics.base import count_parameters, safe_norm
 from mrn.critics.metric import MetricCritic
 from mrn.envs import TASKS
-from mrn.errors import UserError
+from mrn.utils.errors import UserError
 
 STATE, ACTION, GOAL = 25, 4, 3
 SIZES = (10, 4, 3), (STATE, ACTION, GOAL)
@@ -28,7 +28,7 @@ def inputs(batch: int = 16, seed: int = 0):
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("name", CRITICS)
 def test_every_critic_has_the_parameters_of_the_monolithic_one(name, task):
-    shape = TASKS[task].shape
+    shape = TASKS[task].spec
     sizes = (shape.state_dim, shape.action_dim, shape.goal_dim)
     with torch.device("meta"):
         count = count_parameters(make_critic(name, *sizes))
@@ -124,7 +124,7 @@ def test_sag_sees_the_action_on_its_goal_side():
 
 def test_width_scales_every_critic():
     for name in CRITICS:
-        narrow = count_parameters(make_critic(name, 10, 4, 3, width=128))
+        narrow = count_parameters(make_critic(name, 10, 4, 3, hidden_dim=128))
         assert narrow == pytest.approx(18 * 128 + 2 * 129 * 128 + 129, rel=0.03), name
 
 
@@ -156,7 +156,7 @@ def test_unknown_critic_names_the_nearest():
     ],
 )
 def test_a_size_that_is_none_is_named(name, argument, value, message):
-    sizes = {"state_dim": STATE, "action_dim": ACTION, "goal_dim": GOAL, "width": 64}
+    sizes = {"state_dim": STATE, "action_dim": ACTION, "goal_dim": GOAL, "hidden_dim": 64}
     with pytest.raises(UserError, match=f"^{argument} {message}$"):
         make_critic(name, **(sizes | {argument: value}))
 

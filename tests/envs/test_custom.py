@@ -6,17 +6,17 @@ import torch
 
 from mrn.envs import TASKS, find_task, make_envs
 from mrn.envs.custom import task_of
-from mrn.envs.vector import told_success
-from mrn.errors import UserError
+from mrn.envs.vector import batched_success
 from mrn.replay import Episodes
-from mrn.training.rollout import play
+from mrn.training.rollout import collect_episodes
+from mrn.utils.errors import UserError
 
-HERE = "tests.envs.own_envs:"
+HERE = "tests.envs.custom_envs:"
 
 
 def test_a_goal_environment_becomes_a_task():
     task = find_task(f"{HERE}Walk-v0")
-    shape = task.shape
+    shape = task.spec
     assert (shape.state_dim, shape.goal_dim, shape.action_dim, shape.horizon) == (2, 2, 2, 8)
     assert (shape.action_low, shape.action_high) == ((-1, 0), (1, 4))
     goals = torch.tensor([[0.0, 0.0], [0.0, 0.0]])
@@ -24,7 +24,7 @@ def test_a_goal_environment_becomes_a_task():
 
 
 def test_actions_reach_the_environment_in_its_own_units():
-    with make_envs(find_task(f"{HERE}Walk-v0").shape, 2) as envs:
+    with make_envs(find_task(f"{HERE}Walk-v0").spec, 2) as envs:
         before = envs.reset(0).state
         after = envs.step(np.array([[-1.0, -1.0], [0.5, 1.0]])).observation.state
     assert np.allclose(after - before, [[-1, 0], [0.5, 4]])
@@ -41,7 +41,7 @@ def test_a_reward_for_single_rows_is_called_row_by_row():
 def test_the_library_pen_is_called_row_by_row():
     """Its batched reward is wrong, which the check at the start finds out."""
     task = task_of("HandManipulatePenRotate_BooleanTouchSensors-v1")
-    assert task.shape.state_dim == 153
+    assert task.spec.state_dim == 153
     assert task.reward.batched is False
 
 
@@ -56,13 +56,13 @@ def test_rewards_are_shifted():
 
 def test_early_termination_is_recorded_and_nothing_after_it():
     task = find_task(f"{HERE}EndsAtGoal-v0")
-    with make_envs(task.shape, 6) as envs:
+    with make_envs(task.spec, 6) as envs:
 
         def walk(observation):
             way = (observation.goal - observation.achieved).clip([-1, 0], [1, 4])
             return np.stack([way[:, 0], way[:, 1] / 2 - 1], axis=1)  # to [-1, 1]
 
-        episodes = play(envs, walk, Episodes.allocate(task.shape, 6), seed=2)
+        episodes = collect_episodes(envs, walk, Episodes.allocate(task.spec, 6), seed=2)
     assert episodes.terminated.any()
     assert not episodes.terminated.all()  # some goals lie below, where it cannot walk
     for i in range(6):
@@ -83,12 +83,12 @@ def up(observation):
     return np.tile([0.0, -0.85], (len(observation.goal), 1))
 
 
-@pytest.mark.parametrize("workers", [False, True])
-def test_the_success_of_an_environment_does_not_depend_on_its_neighbours(workers):
+@pytest.mark.parametrize("async_envs", [False, True])
+def test_the_success_of_an_environment_does_not_depend_on_its_neighbours(async_envs):
     """One that has told its success and rests must not speak for those that have not."""
-    shape, count = find_task(f"{HERE}TellsAtEnd-v0").shape, 12
-    with make_envs(shape, count, workers=workers) as envs:
-        together = play(envs, up, Episodes.allocate(shape, count), seed=4)
+    shape, count = find_task(f"{HERE}TellsAtEnd-v0").spec, 12
+    with make_envs(shape, count, async_envs=async_envs) as envs:
+        together = collect_episodes(envs, up, Episodes.allocate(shape, count), seed=4)
     ends = together.length
     within = np.arange(shape.horizon) < ends[:, None]  # (N, T)
     distance = np.linalg.norm(together.achieved[:, 1:] - together.goal[:, 1:], axis=-1)
@@ -98,27 +98,27 @@ def test_the_success_of_an_environment_does_not_depend_on_its_neighbours(workers
     assert (together.success & within & late)[ends > ends.min()].any()
     for i in range(count):
         with make_envs(shape, 1, first=i) as envs:
-            alone = play(envs, up, Episodes.allocate(shape, 1), seed=4)
+            alone = collect_episodes(envs, up, Episodes.allocate(shape, 1), seed=4)
         assert alone.length[0] == ends[i]
         assert np.array_equal(alone.success[0, : ends[i]], together.success[i, : ends[i]])
 
 
 def test_each_environments_own_word_counts_before_the_reward():
     otherwise = np.array([True, True, True, False])
-    assert told_success({}, otherwise).tolist() == [True, True, True, False]
+    assert batched_success({}, otherwise).tolist() == [True, True, True, False]
     told = {
         "is_success": np.array([0.0, 0.0, 0.0, 1.0]),
         "_is_success": np.array([True, False, False, True]),
         "success": np.array([True, False, None, None]),
         "_success": np.array([True, True, False, False]),
     }
-    assert told_success(told, otherwise).tolist() == [False, False, True, True]
+    assert batched_success(told, otherwise).tolist() == [False, False, True, True]
     wrapped = {"is_success": np.array([[False], [True], [True], [True]]), "_is_success": ~otherwise}
-    assert told_success(wrapped, otherwise).tolist() == [True, True, True, True]
+    assert batched_success(wrapped, otherwise).tolist() == [True, True, True, True]
     with pytest.raises(
         UserError, match=r"info\['is_success'\] must be one value, got shape \(2,\)"
     ):
-        told_success(wrapped | {"is_success": np.zeros((4, 2))}, otherwise)
+        batched_success(wrapped | {"is_success": np.zeros((4, 2))}, otherwise)
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,12 @@ def test_each_environments_own_word_counts_before_the_reward():
         ("Unbounded-v0", "action space must be a bounded Box.*RescaleAction"),
         ("Matrix-v0", "action space must be a bounded Box.*ActionWrapper"),
         ("NoneReward-v0", "has no method compute_reward"),
-        ("FailsAtReset-v0", r"reset failed: KeyError: 'pond' \(.*own_envs.py, line \d+\)"),
-        ("FailsAtReward-v0", r"compute_reward failed: ValueError: no reward \(.*own_envs.py, line"),
-        ("FailsAtStart-v0", r"cannot make.*OSError: no simulator \(.*own_envs.py, line \d+\)"),
+        ("FailsAtReset-v0", r"reset failed: KeyError: 'pond' \(.*custom_envs.py, line \d+\)"),
+        (
+            "FailsAtReward-v0",
+            r"compute_reward failed: ValueError: no reward \(.*custom_envs.py, line",
+        ),
+        ("FailsAtStart-v0", r"cannot make.*OSError: no simulator \(.*custom_envs.py, line \d+\)"),
         ("Image-v0", "'observation' must be a vector"),
         ("PaysOne-v0", "rewards must lie in .-1, 0.*got 1; .*reward_shift"),
         ("NoReward-v0", "has no method compute_reward"),
@@ -150,11 +153,11 @@ def test_names_that_nothing_goes_by():
     with pytest.raises(UserError, match="there is no module 'no_such_module'"):
         find_task("no_such_module:Thing-v0")
     with pytest.raises(UserError, match="'envpool' does not have"):
-        make_envs(find_task(f"{HERE}Walk-v0").shape, 1, "envpool")
+        make_envs(find_task(f"{HERE}Walk-v0").spec, 1, "envpool")
 
 
 def test_an_unknown_id_of_a_module_lists_its_own():
-    with pytest.raises(UserError, match=r"There are: tests.envs.own_envs:Dies-v0, ") as refused:
+    with pytest.raises(UserError, match=r"There are: tests.envs.custom_envs:Dies-v0, ") as refused:
         find_task(f"{HERE}Nope-v0")
     assert "FetchPush" not in str(refused.value)
 
@@ -179,13 +182,13 @@ def test_a_limit_of_steps_that_is_none():
 
 @pytest.mark.filterwarnings("ignore:.*maximum and minimum values are equal")  # Gymnasium's
 def test_an_action_that_cannot_be_moved_is_one():
-    assert find_task(f"{HERE}Sized-v0", env_kwargs={"size": 0.0}).shape.action_high == (0, 0)
+    assert find_task(f"{HERE}Sized-v0", env_kwargs={"size": 0.0}).spec.action_high == (0, 0)
 
 
 def test_arguments_of_the_constructor():
     task = find_task(f"{HERE}Sized-v0", env_kwargs={"size": 3.0})
-    assert task.shape.action_high == (3.0, 3.0)
-    with make_envs(task.shape, 2) as envs:
+    assert task.spec.action_high == (3.0, 3.0)
+    with make_envs(task.spec, 2) as envs:
         before = envs.reset(0).state
         after = envs.step(np.ones((2, 2))).observation.state
     assert np.allclose(after - before, 3.0)
@@ -196,13 +199,13 @@ def test_arguments_of_the_constructor():
 
 
 def test_actions_have_the_type_of_the_space():
-    assert find_task(f"{HERE}Walk-v0").shape.action_dtype == "float64"
-    assert find_task(f"{HERE}Sized-v0").shape.action_dtype == "float32"
+    assert find_task(f"{HERE}Walk-v0").spec.action_dtype == "float64"
+    assert find_task(f"{HERE}Sized-v0").spec.action_dtype == "float32"
 
 
 def test_a_nan_is_located():
     with (
-        make_envs(find_task(f"{HERE}GoesNaN-v0").shape, 2) as envs,
+        make_envs(find_task(f"{HERE}GoesNaN-v0").spec, 2) as envs,
         pytest.raises(UserError, match=r"environment's achieved \(environment 0, step 3\)"),
     ):
-        play(envs, lambda o: np.zeros((2, 2)), Episodes.allocate(envs.task, 2), seed=0)
+        collect_episodes(envs, lambda o: np.zeros((2, 2)), Episodes.allocate(envs.task, 2), seed=0)

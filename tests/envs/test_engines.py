@@ -11,16 +11,16 @@ import pytest
 
 from mrn.envs import TASKS, find_task, make_envs, wrappers
 from mrn.envs.custom import make_env
-from mrn.envs.on_envpool import EnvPoolEnv
-from mrn.envs.on_gymnasium import GymnasiumEnv
-from mrn.errors import RunError, UserError
-from tests.envs import own_envs
+from mrn.envs.envpool_engine import EnvPoolEnv
+from mrn.envs.gymnasium_engine import GymnasiumEnv
+from mrn.utils.errors import RunError, UserError
+from tests.envs import custom_envs
 
 
 @pytest.mark.parametrize("engine", ["envpool", "gymnasium"])
 @pytest.mark.parametrize("task", TASKS)
 def test_sizes_of_all_tasks(task, engine):
-    shape = TASKS[task].shape
+    shape = TASKS[task].spec
     with make_envs(shape, 2, engine) as envs:
         observation = envs.reset(seed=1)
         assert observation.state.shape == (2, shape.state_dim)
@@ -37,7 +37,7 @@ def test_sizes_of_all_tasks(task, engine):
 
 def test_fetch_reach_moves_alike_on_both_engines():
     """The robot starts at the same place whatever the goal, so the whole episode must agree."""
-    shape = TASKS["FetchReach"].shape
+    shape = TASKS["FetchReach"].spec
     actions = np.random.default_rng(0).uniform(-1, 1, (50, 1, 4))
     seen = []
     for engine in ("envpool", "gymnasium"):
@@ -53,7 +53,7 @@ def test_fetch_reach_moves_alike_on_both_engines():
 
 @pytest.mark.parametrize("engine", ["envpool", "gymnasium"])
 def test_a_seed_decides_everything_after_it(engine):
-    shape = TASKS["FetchPush"].shape
+    shape = TASKS["FetchPush"].spec
     actions = np.random.default_rng(0).uniform(-1, 1, (5, 3, 4))
 
     def play(envs, seed):
@@ -71,7 +71,7 @@ def test_a_seed_decides_everything_after_it(engine):
 
 
 def test_threads_do_not_change_a_byte():
-    shape = TASKS["FetchPush"].shape
+    shape = TASKS["FetchPush"].spec
     actions = np.random.default_rng(0).uniform(-1, 1, (10, 4, 4))
     runs = []
     for threads in (1, 2):
@@ -85,7 +85,7 @@ def test_threads_do_not_change_a_byte():
 
 
 def test_workers_give_the_same_as_one_process():
-    shape = TASKS["FetchReach"].shape
+    shape = TASKS["FetchReach"].spec
     action = np.full((2, 4), 0.5)
     results = []
     for workers in (False, True):
@@ -96,7 +96,7 @@ def test_workers_give_the_same_as_one_process():
 
 def test_success_is_told_by_the_environment():
     """A goal put where the gripper is counts as reached on the next step, on both engines."""
-    shape = TASKS["FetchReach"].shape
+    shape = TASKS["FetchReach"].spec
     for engine in ("envpool", "gymnasium"):
         with make_envs(shape, 20, engine) as envs:
             observation = envs.reset(0)
@@ -111,11 +111,11 @@ def test_success_is_told_by_the_environment():
 
 
 def test_unknown_engines_and_tasks_are_refused():
-    shape = TASKS["FetchReach"].shape
+    shape = TASKS["FetchReach"].spec
     with pytest.raises(UserError, match=r"unknown engine 'envpol'. Did you mean 'envpool'"):
         make_envs(shape, 1, "envpol")
     with pytest.warns(UserWarning, match="`workers` has no effect; leave it out, or take engine"):
-        make_envs(shape, 1, workers=True).close()
+        make_envs(shape, 1, async_envs=True).close()
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_unknown_engines_and_tasks_are_refused():
 )
 @pytest.mark.parametrize("engine", ["envpool", "gymnasium"])
 def test_other_sizes_than_the_tasks_are_refused(engine, changes, message):
-    shape = replace(TASKS["FetchReach"].shape, **changes)
+    shape = replace(TASKS["FetchReach"].spec, **changes)
     with pytest.raises(UserError, match=message), make_envs(shape, 2, engine) as envs:
         envs.reset(0)
 
@@ -144,21 +144,21 @@ def test_other_sizes_than_the_tasks_are_refused(engine, changes, message):
         ("Image", "'observation' must be a vector"),
     ],
 )
-@pytest.mark.parametrize("workers", [False, True])
-def test_other_spaces_are_refused_and_nothing_is_left(name, message, workers, monkeypatch):
+@pytest.mark.parametrize("async_envs", [False, True])
+def test_other_spaces_are_refused_and_nothing_is_left(name, message, async_envs, monkeypatch):
     closed, before = [], multiprocessing.active_children()
-    monkeypatch.setattr(own_envs.Walk, "close", lambda _: closed.append("one"))
-    shape = replace(find_task("tests.envs.own_envs:Walk-v0").shape, env_id=f"{name}-v0")
+    monkeypatch.setattr(custom_envs.Walk, "close", lambda _: closed.append("one"))
+    shape = replace(find_task("tests.envs.custom_envs:Walk-v0").spec, env_id=f"{name}-v0")
     with pytest.raises(UserError, match=message):
-        make_envs(shape, 2, workers=workers)
+        make_envs(shape, 2, async_envs=async_envs)
     assert multiprocessing.active_children() == before
-    assert len(closed) == 2 or workers
+    assert len(closed) == 2 or async_envs
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_an_episode_depends_on_seed_and_number_alone(name):
     """What resuming stands on: episodes can be skipped, whatever was done in them."""
-    shape = TASKS[name].shape
+    shape = TASKS[name].spec
     rng = np.random.default_rng(0)
     actions = rng.uniform(-1, 1, (shape.horizon, 2, shape.action_dim))
     with make_envs(shape, 2) as played, make_envs(shape, 2) as skipped:
@@ -175,7 +175,7 @@ def test_an_episode_depends_on_seed_and_number_alone(name):
 
 
 def test_gymnasium_episodes_depend_on_seed_and_number_alone():
-    shape = TASKS["FetchPush"].shape
+    shape = TASKS["FetchPush"].spec
     with make_envs(shape, 2, "gymnasium") as played, make_envs(shape, 2, "gymnasium") as skipped:
         first = played.reset(5)
         for _ in range(7):
@@ -187,8 +187,8 @@ def test_gymnasium_episodes_depend_on_seed_and_number_alone():
 
 def test_environments_are_closed_after_a_failure_too(monkeypatch):
     closed = []
-    shape = find_task("tests.envs.own_envs:Raises-v0").shape
-    monkeypatch.setattr(own_envs.Raises, "close", lambda _: closed.append("one"))
+    shape = find_task("tests.envs.custom_envs:Raises-v0").spec
+    monkeypatch.setattr(custom_envs.Raises, "close", lambda _: closed.append("one"))
     with make_envs(shape, 2) as envs:
         envs.reset(0)
         with pytest.raises(RunError, match="division by zero"):
@@ -199,8 +199,8 @@ def test_environments_are_closed_after_a_failure_too(monkeypatch):
 def test_a_program_that_does_not_close_its_workers_ends():
     program = """
 from mrn.envs import find_task, make_envs
-task = find_task("tests.envs.own_envs:Walk-v0")
-envs = make_envs(task.shape, 2, "gymnasium", workers=True)
+task = find_task("tests.envs.custom_envs:Walk-v0")
+envs = make_envs(task.spec, 2, "gymnasium", async_envs=True)
 print(envs.reset(0).state.shape)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60)
@@ -208,13 +208,13 @@ print(envs.reset(0).state.shape)
 
 
 def test_workers_that_die_at_once(monkeypatch):
-    shape = find_task("tests.envs.own_envs:Walk-v0").shape
-    before, here, make = multiprocessing.active_children(), os.getpid(), wrappers.make_resting_env
+    shape = find_task("tests.envs.custom_envs:Walk-v0").spec
+    before, here, make = multiprocessing.active_children(), os.getpid(), wrappers.make_frozen_env
 
     def dies(task):
         return make(task) if os.getpid() == here else os._exit(1)
 
-    monkeypatch.setattr(wrappers, "make_resting_env", dies)
+    monkeypatch.setattr(wrappers, "make_frozen_env", dies)
     with pytest.raises(RunError, match="a worker process of .*Walk-v0 died during a start"):
-        make_envs(shape, 2, "gymnasium", workers=True)
+        make_envs(shape, 2, "gymnasium", async_envs=True)
     assert multiprocessing.active_children() == before

@@ -46,7 +46,7 @@ def quaternion_product(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_rewards_equal_the_environments_row_by_row(task):
-    env = make_env(TASKS[task].shape.env_id)
+    env = make_env(TASKS[task].spec.env_id)
     rng = np.random.default_rng(0)
     achieved, desired = real_goals(env, resets=6, steps=4)
     close, targets = near(np.repeat(desired, 20, axis=0), rng), np.repeat(desired, 20, axis=0)
@@ -62,7 +62,7 @@ def test_rewards_equal_the_environments_row_by_row(task):
 
 
 def test_the_library_is_wrong_for_batches_of_pens_and_we_are_right():
-    env = make_env(TASKS["PenRotate"].shape.env_id)
+    env = make_env(TASKS["PenRotate"].spec.env_id)
     rng = np.random.default_rng(1)
     desired = np.repeat(real_goals(env, 3, 0)[1], 40, axis=0)
     spin = np.repeat(rng.uniform(-np.pi, np.pi, (len(desired), 1)) / 2, 4, axis=1)
@@ -100,7 +100,7 @@ def test_thresholds_by_hand():
 
 
 def test_float32_decides_as_float64_does_away_from_the_threshold():
-    env = make_env(TASKS["PenFull"].shape.env_id)
+    env = make_env(TASKS["PenFull"].spec.env_id)
     desired = np.repeat(real_goals(env, 4, 0)[1], 100, axis=0)
     achieved = near(desired, np.random.default_rng(2))
     reward = TASKS["PenFull"].reward

@@ -12,17 +12,17 @@ from torch import nn
 
 import mrn
 from mrn import cli
-from mrn.agents import AGENTS, Policy
+from mrn.algorithms import ALGORITHMS, Policy
 from mrn.envs import find_task
 from mrn.integrations.onnx import export
 
-WALK = "tests.envs.own_envs:Walk-v0"  # bounds [-1, 1] and [0, 4], float64
+WALK = "tests.envs.custom_envs:Walk-v0"  # bounds [-1, 1] and [0, 4], float64
 
 
-def agent_of(task: str, learner: str = "ddpg") -> mrn.Agent:
+def agent_of(task: str, algorithm: str = "ddpg") -> mrn.Agent:
     """An agent that has seen some states and goals, each value on a scale of its own."""
-    config = mrn.Config.of(task, agent=learner, width=16)
-    agent = mrn.Agent(config, find_task(task).shape, torch.device("cpu"))
+    config = mrn.Config.of(task, algo=algorithm, hidden_dim=16)
+    agent = mrn.Agent(config, find_task(task).spec, torch.device("cpu"))
     generator = torch.Generator().manual_seed(1)
     for norm in (agent.normalizer.state, agent.normalizer.goal):
         size = len(norm.shift)
@@ -39,7 +39,7 @@ def exported(request, tmp_path_factory):
 
 def observations(agent: mrn.Agent, count: int) -> dict[str, np.ndarray]:
     """Some of each kind: usual, and far beyond both limits at which inputs are clipped."""
-    random, sizes = np.random.default_rng(2), (agent.shape.state_dim, agent.shape.goal_dim)
+    random, sizes = np.random.default_rng(2), (agent.spec.state_dim, agent.spec.goal_dim)
     scales = random.choice([1.0, 100.0, 1000.0], (count, 1))
     named = zip(("observation", "desired_goal"), sizes, strict=True)
     return {name: (random.normal(size=(count, n)) * scales).astype("f4") for name, n in named}
@@ -52,17 +52,17 @@ def test_actions_are_those_of_predict(exported, count):
     given = observations(agent, count)
     (action,) = session.run(["action"], given)
     expected, _ = agent.predict(given)
-    assert action.dtype == expected.dtype == np.dtype(agent.shape.action_dtype)
-    assert action.shape == (count, agent.shape.action_dim)
+    assert action.dtype == expected.dtype == np.dtype(agent.spec.action_dtype)
+    assert action.shape == (count, agent.spec.action_dim)
     assert np.abs(action - expected).max() <= 1e-5
-    assert (action >= agent.shape.action_low).all()
-    assert (action <= agent.shape.action_high).all()
+    assert (action >= agent.spec.action_low).all()
+    assert (action <= agent.spec.action_high).all()
     if count > 1:
         assert np.ptp(action, axis=0).min() > 0.1  # a policy that does something
 
 
 def test_large_actions_have_no_more_digits_than_a_float(tmp_path):
-    agent = agent_of("tests.envs.own_envs:Strong-v0")  # bounds of 1,000
+    agent = agent_of("tests.envs.custom_envs:Strong-v0")  # bounds of 1,000
     export(agent, tmp_path / "policy.onnx")
     given = observations(agent, 100)
     (action,) = onnxruntime.InferenceSession(tmp_path / "policy.onnx").run(["action"], given)
@@ -84,7 +84,7 @@ def test_inputs_are_named_as_the_environment_does(exported):
         value.name: [d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim]
         for value in (*model.graph.input, *model.graph.output)
     }
-    shape = agent.shape
+    shape = agent.spec
     assert found == {
         "observation": ["batch", shape.state_dim],
         "desired_goal": ["batch", shape.goal_dim],
@@ -101,9 +101,9 @@ def test_the_same_policy_is_the_same_file_and_tells_nothing_of_the_machine(expor
         assert told.encode() not in content
 
 
-@pytest.mark.parametrize("learner", sorted(set(AGENTS) - {"ddpg"}))
-def test_every_learner_is_exported(learner, tmp_path):
-    agent = agent_of(WALK, learner)
+@pytest.mark.parametrize("algorithm", sorted(set(ALGORITHMS) - {"ddpg"}))
+def test_every_algorithm_is_exported(algorithm, tmp_path):
+    agent = agent_of(WALK, algorithm)
     export(agent, tmp_path / "policy.onnx")
     given = observations(agent, 20)
     (action,) = onnxruntime.InferenceSession(tmp_path / "policy.onnx").run(["action"], given)
@@ -127,7 +127,7 @@ class Guesses(nn.Module):
 )
 def test_an_actor_that_onnx_cannot_be_is_refused(actor, message, tmp_path):
     agent = agent_of(WALK)
-    bounds = (agent.shape.action_low, agent.shape.action_high, torch.float64)
+    bounds = (agent.spec.action_low, agent.spec.action_high, torch.float64)
     agent.policy = Policy(agent.normalizer, actor(), *bounds)
     with pytest.raises(mrn.UserError, match=f"'ddpg' {message}|'ddpg' .*{message}"):
         export(agent, tmp_path / "policy.onnx")

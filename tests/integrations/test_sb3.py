@@ -21,7 +21,7 @@ from mrn.critics import CRITICS
 from mrn.envs import find_task
 from mrn.envs.custom import make_env
 from mrn.integrations.sb3 import MetricPolicy, MetricSACPolicy
-from tests.envs import own_envs
+from tests.envs import custom_envs
 
 STATE, GOAL, ACTION, WIDTH = 5, 3, 2, 16
 POLICIES = {DDPG: MetricPolicy, TD3: MetricPolicy, SAC: MetricSACPolicy}
@@ -38,7 +38,7 @@ def goal_dict(**changed: spaces.Space) -> spaces.Dict:
 
 
 def make_policy(policy: type = MetricPolicy, space: spaces.Space | None = None, **kwargs):
-    actions = own_envs.Walk.action_space
+    actions = custom_envs.Walk.action_space
     small = {"critic_width": WIDTH, "net_arch": [8]}
     return policy(space or goal_dict(), actions, lambda _: 1e-3, **(small | kwargs))
 
@@ -213,11 +213,11 @@ def test_where_it_is_missing_the_remedy_is_said(monkeypatch):
 
 
 def test_our_policy_is_evaluated_as_one_of_theirs():
-    name = f"{own_envs.__name__}:TellsSuccess-v0"
-    config = mrn.Config.of(name, width=16, seed=3)
-    agent = mrn.Agent(config, find_task(name).shape, torch.device("cpu"))
+    name = f"{custom_envs.__name__}:TellsSuccess-v0"
+    config = mrn.Config.of(name, hidden_dim=16, seed=3)
+    agent = mrn.Agent(config, find_task(name).spec, torch.device("cpu"))
     with torch.no_grad():
-        agent.learner.actor.net[-1].bias.copy_(torch.tensor([0.0, -1.5]))  # upwards, slowly
+        agent.algorithm.actor.net[-1].bias.copy_(torch.tensor([0.0, -1.5]))  # upwards, slowly
 
     returns, successes = np.zeros((3, 20)), np.zeros((3, 20), bool)
     for number in range(3):

@@ -9,7 +9,7 @@ import pytest
 import mrn
 from mrn import cli
 from mrn.integrations import tracking
-from mrn.training.events import tag
+from mrn.runs.tensorboard import tag
 from tests.integrations.trackers import read_trackio, read_wandb
 from tests.training.helpers import metrics, same_weights, tiny_run
 
@@ -65,14 +65,14 @@ def test_a_run_is_tracked_once_whatever_happens_to_it(tracker, request, tmp_path
         assert tracked.id == kept["id"]
     assert tracked.name == "FetchReach/ddpg-mrn+fast/seed-100"
     assert tracked.group == "FetchReach/ddpg-mrn+fast"
-    expected = {"width": 16, "seed": 100, "task": "FetchReach", "critic": "mrn", "epochs": 3}
+    expected = {"hidden_dim": 16, "seed": 100, "task": "FetchReach", "critic": "mrn", "epochs": 3}
     assert expected.items() <= tracked.config.items()
     assert tracked.config["method"] == "ddpg-mrn+fast"
     assert [step for step, _ in tracked.history] == STEPS
     for (_, logged), row in zip(tracked.history, metrics(run), strict=True):
         said = {tag(name): float(value) for name, value in row.items() if value}
         del said[tag("epoch")], said[tag("env_steps")]
-        assert {"evaluation/success", "learner/critic_loss", "speed/updates"} <= said.keys()
+        assert {"evaluation/success", "algorithm/critic_loss", "speed/updates"} <= said.keys()
         assert {name: logged[name] for name in said} == pytest.approx(said, rel=1e-12)
         timings = {"speed/steps_per_second"} | {
             f"speed/{part}_seconds" for part in ("rollout", "update", "evaluation")
@@ -104,7 +104,7 @@ class Faulty:
     def log(self, scalars, step):
         print("a remark of its own")
         self._do(f"log {step}")
-        self.logged.append((step, scalars["learner/critic_loss"]))
+        self.logged.append((step, scalars["algorithm/critic_loss"]))
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,10 @@ def test_an_interrupted_run_did_not_end_well(tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), tracking.tracking("json", tmp_path / "run") as trackers:
+    with (
+        pytest.raises(KeyboardInterrupt),
+        tracking.open_trackers("json", tmp_path / "run") as trackers,
+    ):
         tiny_run(tmp_path / "run", callbacks=[*trackers, interrupt])
     assert faulty.tried == ["open", "log 200", "broken off"]
 
@@ -180,12 +183,12 @@ def test_a_run_that_cannot_be_tracked_is_resumed(content, message, tmp_path, mon
     (tmp_path / "tracking.json").write_text(content)
     with (
         pytest.warns(UserWarning, match=f"(?s){message}.*goes on without tracking"),
-        tracking.tracking(None, tmp_path) as trackers,
+        tracking.open_trackers(None, tmp_path) as trackers,
     ):
         assert not trackers
     assert (tmp_path / "tracking.json").read_text() == content
     Faulty(monkeypatch)
-    with tracking.tracking("json", tmp_path) as trackers:  # named: there is nothing to warn of
+    with tracking.open_trackers("json", tmp_path) as trackers:  # named: there is nothing to warn of
         assert len(trackers) == 1
 
 
@@ -230,7 +233,9 @@ def test_nobody_is_asked_for_an_account(logged_in, chosen, mode, monkeypatch):
 
 def test_the_command_tracks_and_resumes(tmp_path, monkeypatch, capsys):
     faulty = Faulty(monkeypatch)
-    small = "--cycles 1 --episodes 1 --updates 1 --eval-episodes 0 --batch-size 8 --threads 1"
+    small = (
+        "--cycles 1 --episodes 1 --gradient-steps 1 --eval-episodes 0 --batch-size 8 --threads 1"
+    )
     run = str(tmp_path / "run")
 
     def command(*words):

@@ -18,14 +18,14 @@ import mrn
 from mrn import cli
 from mrn.envs import find_task, make_envs
 from mrn.envs.opengl import PACKAGES, settle_opengl
-from mrn.envs.rendering import Filmed
-from mrn.integrations.pictures import EMPTY, NOT_YET, REACHED, gif, mp4, side_by_side
+from mrn.envs.rendering import RenderedEnv
+from mrn.integrations.frames import EMPTY, NOT_YET, REACHED, gif, mp4, side_by_side
 from mrn.integrations.video import record
 from mrn.replay import Episodes
-from mrn.training.rollout import play
+from mrn.training.rollout import collect_episodes
 from tests.commands import mrn as command
 
-DRAWS = "tests.envs.own_envs:Draws-v0"  # 8 steps, 10 a second, no OpenGL
+DRAWS = "tests.envs.custom_envs:Draws-v0"  # 8 steps, 10 a second, no OpenGL
 HELD = 10  # frames, a second
 NEAR, FAR = [0.5, 1.5], [9.0, -9.0]
 
@@ -39,7 +39,7 @@ def opengl():
 
 
 def agent_of(task: str = DRAWS) -> mrn.Agent:
-    return mrn.Agent(mrn.Config.of(task, width=16), find_task(task).shape, torch.device("cpu"))
+    return mrn.Agent(mrn.Config.of(task, hidden_dim=16), find_task(task).spec, torch.device("cpu"))
 
 
 def walker() -> mrn.Agent:
@@ -171,7 +171,7 @@ def test_a_chosen_goal_is_the_one_that_is_drawn(tmp_path):
     frames, _ = read(tmp_path / "film.mp4")
     # Ten times as large as what the environment draws, which is 1.95 x 2.95 pixels per unit.
     assert red(frames[0]) == pytest.approx([10 * 1.95 * 16, 10 * 2.95 * 6], abs=10)
-    fixed = agent_of("tests.envs.own_envs:FixedGoal-v0")
+    fixed = agent_of("tests.envs.custom_envs:FixedGoal-v0")
     with pytest.warns(
         UserWarning, match="FixedGoal-v0 draws its own goals, .* no attribute 'goal'"
     ):
@@ -180,9 +180,9 @@ def test_a_chosen_goal_is_the_one_that_is_drawn(tmp_path):
 
 @pytest.mark.parametrize("task", ["FetchReach", "FetchPush"])
 def test_the_target_of_the_robot_is_seen_where_the_goal_is(opengl, task):
-    shape, pictures = find_task(task).shape, []
+    shape, pictures = find_task(task).spec, []
     for goal in ([1.35, 0.60, 0.43], [1.35, 0.90, 0.43]):
-        with Filmed(shape, 200, np.array(goal)) as envs:
+        with RenderedEnv(shape, 200, np.array(goal)) as envs:
             envs.reset(3)
             world = envs.env.unwrapped
             target = world.model.site("target0").id
@@ -193,10 +193,10 @@ def test_the_target_of_the_robot_is_seen_where_the_goal_is(opengl, task):
 
 
 def test_the_target_of_the_hand_is_seen_turned(opengl):
-    shape, pictures = find_task("BlockRotateZ").shape, []
+    shape, pictures = find_task("BlockRotateZ").spec, []
     for turn in (0.0, 0.7):
         goal = np.array([1.0, 0.87, 0.17, math.cos(turn), 0, 0, math.sin(turn)])
-        with Filmed(shape, 120, goal) as envs:
+        with RenderedEnv(shape, 120, goal) as envs:
             envs.reset(3)
             pictures += envs.pictures
     changed = np.argwhere(np.abs(pictures[0].astype(int) - pictures[1]).max(axis=-1) > 60)
@@ -209,9 +209,9 @@ def test_a_film_changes_nothing_that_is_measured(opengl, tmp_path):
     before = {name: value.clone() for name, value in agent.state_dict().items()}
 
     def measured():
-        with make_envs(agent.shape, 1, "gymnasium") as envs:
-            into = Episodes.allocate(agent.shape, 1)
-            return [values.copy() for values in play(envs, agent.act, into, 5)]
+        with make_envs(agent.spec, 1, "gymnasium") as envs:
+            into = Episodes.allocate(agent.spec, 1)
+            return [values.copy() for values in collect_episodes(envs, agent.act, into, 5)]
 
     first = measured()
     found = record(agent, tmp_path / "film.mp4", episodes=1, seed=5, size=64)
@@ -231,7 +231,7 @@ def no_choice():
 def test_a_maze_is_drawn_without_a_display(opengl, tmp_path):
     """It keeps its renderer elsewhere than the robots do."""
     agent = agent_of("PointMaze_UMaze")
-    agent.shape = replace(agent.shape, horizon=3)  # a few steps are enough
+    agent.spec = replace(agent.spec, horizon=3)  # a few steps are enough
     agent.save(tmp_path / "latest.safetensors")
     words = ("video", tmp_path, "film.gif", "--episodes", "1", "--size", "64")
     done = command(*words, cwd=tmp_path, prepare=no_choice)
@@ -280,13 +280,13 @@ def test_all_name_the_same_packages(file):
     [
         ("Walk", "Walk-v0 cannot be drawn: 'rgb_array' is not among"),
         ("DrawsNothing", r"render\(\) is to return an array of uint8 .* got object and \(\)"),
-        ("FailsAtRender", r"failed in a render: OSError: no pencil \(.*own_envs.py, line \d+\)"),
+        ("FailsAtRender", r"failed in a render: OSError: no pencil \(.*custom_envs.py, line \d+\)"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*render:UserWarning")  # Gymnasium's own, of a None
 def test_an_environment_that_cannot_be_drawn_is_refused(tmp_path, task, message):
     with pytest.raises(mrn.UserError, match=message):
-        record(agent_of(f"tests.envs.own_envs:{task}-v0"), tmp_path / "film.mp4")
+        record(agent_of(f"tests.envs.custom_envs:{task}-v0"), tmp_path / "film.mp4")
     assert not list(tmp_path.iterdir())
 
 
@@ -316,7 +316,7 @@ def test_the_command_and_its_mistakes(tmp_path, monkeypatch, capsys):
     assert "must end with .mp4 or .gif, got film.avi" in refused("film.avi")
     (tmp_path / "file").touch()
     assert "file is a file" in refused("file/film.mp4")
-    assert "a goal of tests.envs.own_envs:Draws-v0 has 2 values" in refused("--goal", "1,2,3")
+    assert "a goal of tests.envs.custom_envs:Draws-v0 has 2 values" in refused("--goal", "1,2,3")
     assert "episodes" in refused("--episodes", "0")
     assert "2112 pixels on a side, at most 2048" in refused("--grid", "--episodes", "1089")
     for package, ending in (("PIL.Image", "gif"), ("imageio_ffmpeg", "mp4")):

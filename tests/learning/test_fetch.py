@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import mrn
-from mrn.training.evaluate import evaluate_agent
+from mrn.training.evaluation import evaluate_agent
 from tests.training.helpers import metrics
 
 pytestmark = pytest.mark.slow

@@ -41,11 +41,11 @@ for line in sys.stdin:
     pid = os.fork()
     if pid == 0:
         if order["kill"]:
-            from mrn.agents import find_agent
+            from mrn.algorithms import find_algorithm
             from mrn.envs.vector import GoalVectorEnv
             from mrn.training import checkpoint, evaluate, loop
-            learner = find_agent(order["settings"].get("agent", "ddpg"))
-            owners = {"step": (GoalVectorEnv, "step"), "update": (learner, "update"),
+            algorithm = find_algorithm(order["settings"].get("algo", "ddpg"))
+            owners = {"step": (GoalVectorEnv, "step"), "update": (algorithm, "update"),
                       "write": (os, "replace"), "fsync": (os, "fsync"),
                       "remove": (checkpoint.shutil, "rmtree")}
             suicide(*owners[order["kill"][0]], *order["kill"][1:])

@@ -17,13 +17,13 @@ import torch
 
 import mrn
 from mrn.envs import find_task
-from mrn.files import UnreadableError, checksum
 from mrn.replay import ReplayBuffer
+from mrn.runs.checkpoint import Checkpoints
+from mrn.runs.policy_file import read_policy, write_policy
+from mrn.runs.provenance import read_config
 from mrn.training import parts
-from mrn.training.about import read_settings
-from mrn.training.checkpoint import Checkpoints
-from mrn.training.policy_file import read_policy, write_policy
 from mrn.training.trainer import Trainer
+from mrn.utils.files import UnreadableError, checksum
 from tests.training.helpers import tiny_run
 
 DAMAGED = 1000
@@ -32,13 +32,13 @@ DAMAGED = 1000
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("run") / "run"
-    tiny_run(folder, epochs=3, critic="monolithic", width=4)
+    tiny_run(folder, epochs=3, critic="monolithic", hidden_dim=4)
     return folder
 
 
 def loaded(folder: Path) -> Trainer:
     """A trainer brought to the newest checkpoint of a run folder."""
-    trainer = Trainer(read_settings(folder), find_task("FetchReach", 0.0), torch.device("cpu"))
+    trainer = Trainer(read_config(folder), find_task("FetchReach", 0.0), torch.device("cpu"))
     assert Checkpoints(folder).load(trainer) is not None
     return trainer
 
@@ -52,8 +52,8 @@ def spoil(trainer: Trainer) -> None:
         generator.manual_seed(7)
     for name in trainer.counters():
         setattr(trainer, name, 7)
-    capacity = trainer.config.memory.capacity
-    trainer.replay = ReplayBuffer(trainer.agent.shape, capacity, torch.device("cpu"))
+    capacity = trainer.config.replay.capacity
+    trainer.replay = ReplayBuffer(trainer.agent.spec, capacity, torch.device("cpu"))
 
 
 def content(trainer: Trainer) -> list[torch.Tensor]:
@@ -335,8 +335,8 @@ def test_forged_sizes_cost_no_memory(run, tmp_path):
         (10**15, "at most"),
     ):
         forged = tmp_path / "forged.safetensors"
-        widths = {"width": width}
-        forge_weights(run, forged, lambda a, w=widths: a["config"]["learning"].update(w))
+        widths = {"hidden_dim": width}
+        forge_weights(run, forged, lambda a, w=widths: a["config"]["algo_config"].update(w))
         with pytest.raises(mrn.UserError, match=message):
             mrn.load(forged)
     assert most_memory() - before < 200_000  # KiB; networks of width 4096 would be more
@@ -351,7 +351,7 @@ def test_a_changed_setting_in_config_json_is_noticed(run, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(run, folder)
     about = json.loads((folder / "config.json").read_text())
-    about["config"]["learning"]["discount"] = 0.97
+    about["config"]["algo_config"]["discount"] = 0.97
     (folder / "config.json").write_text(json.dumps(about))
     with pytest.raises(mrn.UserError, match="discount was 0.98, now 0.97"):
         loaded(folder)

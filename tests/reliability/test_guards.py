@@ -13,16 +13,16 @@ import pytest
 import torch
 
 import mrn
-from mrn.agents import DDPG
+from mrn.algorithms import DDPG
 from mrn.envs import TASKS
-from mrn.errors import RunError
 from mrn.replay import ReplayBuffer
+from mrn.utils.errors import RunError
 from tests.commands import mrn as mrn_command
 from tests.reliability.helpers import same_run, start
 from tests.training.helpers import TINY, tiny_run
 
-OWN = "tests.envs.own_envs:"
-FILE = str(Path(__file__).parents[1] / "envs" / "own_envs.py")
+OWN = "tests.envs.custom_envs:"
+FILE = str(Path(__file__).parents[1] / "envs" / "custom_envs.py")
 
 
 @pytest.mark.parametrize(
@@ -31,9 +31,9 @@ FILE = str(Path(__file__).parents[1] / "envs" / "own_envs.py")
         ("GoesNaN-v0", (), "not a finite number in the environment's achieved (environment 0, st"),
         ("PaysNaN-v0", (), "not a finite number in the reward (environment 0): nan"),
         ("Raises-v0", (), "ZeroDivisionError: division by zero in the simulator (" + FILE),
-        ("Raises-v0", ("--workers",), "division by zero in the simulator (" + FILE),
-        ("Dies-v0", ("--workers",), "died during a step"),
-        ("Hangs-v0", ("--workers", "--worker-timeout=2"), "did not answer a step within 2 seconds"),
+        ("Raises-v0", ("--async-envs",), "division by zero in the simulator (" + FILE),
+        ("Dies-v0", ("--async-envs",), "died during a step"),
+        ("Hangs-v0", ("--async-envs", "--env-timeout=2"), "did not answer a step within 2 seconds"),
     ],
 )
 def test_an_environment_that_fails(tmp_path, env, options, message):
@@ -43,13 +43,13 @@ def test_an_environment_that_fails(tmp_path, env, options, message):
     assert process.returncode == 3, errors
     # Of an error in a worker, Gymnasium prints the environment's own traceback before.
     assert message in errors.splitlines()[-1]
-    assert errors.count("Traceback") == (env == "Raises-v0" and "--workers" in options), errors
+    assert errors.count("Traceback") == (env == "Raises-v0" and "--async-envs" in options), errors
     assert time.monotonic() - began < 30
 
 
 # So many episodes that a piece of the replay is larger than the weights: limits on the size of
 # files tell them apart.
-LARGER = {"episodes": 4, "capacity": 500}
+LARGER = {"num_envs": 4, "buffer_size": 500}
 
 
 @pytest.fixture(scope="module")
@@ -90,13 +90,13 @@ def test_weights_that_explode_stop_the_run_and_are_not_saved(whole, tmp_path, mo
 
 def test_a_checkpoint_of_infinite_weights_is_refused(tmp_path):
     from mrn.envs import find_task
-    from mrn.training.checkpoint import Checkpoints
+    from mrn.runs.checkpoint import Checkpoints
     from mrn.training.trainer import Trainer
 
     trainer = Trainer(
         mrn.Config.of("FetchReach", **TINY), find_task("FetchReach", 0.0), torch.device("cpu")
     )
-    trainer.agent.learner.optimizer.mean[3][0] = float("inf")
+    trainer.agent.algorithm.optimizer.mean[3][0] = float("inf")
     with pytest.raises(RunError, match="not a finite number in optimizer.mean.3"):
         Checkpoints(tmp_path).save(trainer, [])
     assert not (tmp_path / "checkpoints").exists()
@@ -154,7 +154,7 @@ def resident():
     return int(status["VmRSS"].split()[0])
 
 torch.set_num_threads(1)
-trainer = make_trainer("FetchReach", "mrn", capacity=10_000, width=8, batch_size=8)
+trainer = make_trainer("FetchReach", "mrn", buffer_size=10_000, hidden_dim=8, batch_size=8)
 fill(trainer, 10_000)
 for update in range(1, 100_001):
     one_update(trainer)
@@ -176,6 +176,6 @@ def test_memory_does_not_grow_over_100_000_updates(count):
 
 
 def test_a_replay_beyond_memory_is_refused():
-    shape = replace(TASKS["FetchReach"].shape, state_dim=10**6)
+    shape = replace(TASKS["FetchReach"].spec, state_dim=10**6)
     with pytest.raises(mrn.UserError, match="no memory for a replay of 500,000,000 transitions"):
         ReplayBuffer(shape, 5 * 10**8, torch.device("cpu"))

@@ -10,7 +10,7 @@ from tests.training.helpers import TINY
 
 # Moments, with how often they come in an epoch or so of the tiny run.
 MOMENTS = {"step": 200, "update": 8, "write": 12, "fsync": 24, "remove": 6}
-SMALLER = TINY | {"episodes": 1, "eval_episodes": 1, "capacity": 125}
+SMALLER = TINY | {"num_envs": 1, "eval_episodes": 1, "buffer_size": 125}
 
 
 @pytest.mark.parametrize(("engine", "kills"), [("envpool", 30), ("gymnasium", 5)])

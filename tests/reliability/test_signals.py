@@ -19,8 +19,8 @@ from tests.reliability.helpers import (
 from tests.training.helpers import tiny_run
 
 LONG = "--cycles=12"
-SLOW = "tests.envs.own_envs:Slow-v0"
-HANGS = "tests.envs.own_envs:Hangs-v0"
+SLOW = "tests.envs.custom_envs:Slow-v0"
+HANGS = "tests.envs.custom_envs:Hangs-v0"
 
 
 def alive(pid: int) -> bool:
@@ -30,7 +30,7 @@ def alive(pid: int) -> bool:
 
 def start_with_workers(folder: Path, task: str = SLOW) -> tuple[Command, list[int]]:
     """A run in its first cycles, and its worker processes."""
-    process = start(folder, "--workers", "--episodes=4", "--eval-episodes=0", LONG, task=task)
+    process = start(folder, "--async-envs", "--num-envs=4", "--eval-episodes=0", LONG, task=task)
     until(lambda: "on cpu, replay" in process.shown()[0], process)  # it listens to signals now
     workers = children(process.pid)
     assert len(workers) == 5  # one of them for evaluations

@@ -3,11 +3,11 @@
 import numpy as np
 import torch
 
-from mrn.envs import TaskShape
+from mrn.envs import TaskSpec
 from mrn.replay import Episodes, ReplayBuffer
 
 HORIZON = 10
-SHAPE = TaskShape("Counting", "Counting-v0", 2, 1, (-1.0,), (1.0,), HORIZON)
+SHAPE = TaskSpec("Counting", "Counting-v0", 2, 1, (-1.0,), (1.0,), HORIZON)
 CPU = torch.device("cpu")
 
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mrn.envs import TASKS
-from mrn.errors import UserError
 from mrn.replay import ReplayBuffer
 from mrn.replay.buffer import LARGEST
+from mrn.utils.errors import UserError
 from tests.replay.helpers import CPU, HORIZON, SHAPE, counting_episodes, episode_id, filled, step_of
 
 
@@ -96,7 +96,7 @@ def test_termination_is_marked_on_the_last_transition_only():
 
 
 def test_memory_is_what_the_data_needs():
-    shape = TASKS["FetchPush"].shape
+    shape = TASKS["FetchPush"].spec
     buffer = ReplayBuffer(shape, 1_000_000, CPU)
     assert buffer.rows == 20_000 * 51
     numbers = shape.state_dim + 2 * shape.goal_dim + shape.action_dim

@@ -20,9 +20,11 @@ DRAWS = 100_000
 REWARD = FetchReward(threshold=0.5)
 
 
-def sample(relabel="future", probability=0.8, lengths=None, size=DRAWS, capacity=40):
-    buffer = filled(capacity, lengths or [[HORIZON] * 3, [HORIZON] * 3])  # wraps around once
-    hindsight = Hindsight(relabel, probability, REWARD)
+def sample(
+    goal_selection_strategy="future", probability=0.8, lengths=None, size=DRAWS, buffer_size=40
+):
+    buffer = filled(buffer_size, lengths or [[HORIZON] * 3, [HORIZON] * 3])  # wraps around once
+    hindsight = Hindsight(goal_selection_strategy, probability, REWARD)
     return hindsight.sample(buffer, size, torch.Generator().manual_seed(0))
 
 
@@ -34,10 +36,10 @@ def test_the_share_of_relabelled_goals():
     assert torch.equal(batch.goal[original, 0], -episode_id(batch.state[original, 0]).float())
 
 
-@pytest.mark.parametrize("relabel", ["future", "final", "episode"])
-def test_no_goal_crosses_an_episode_or_the_wrap(relabel):
+@pytest.mark.parametrize("goal_selection_strategy", ["future", "final", "episode"])
+def test_no_goal_crosses_an_episode_or_the_wrap(goal_selection_strategy):
     lengths = [[HORIZON, 4, 7], [1, HORIZON, 3], [HORIZON, 2, HORIZON], [5, 9]]
-    batch = sample(relabel, 1.0, lengths)
+    batch = sample(goal_selection_strategy, 1.0, lengths)
     episode = episode_id(batch.state[:, 0])
     assert set(episode.tolist()) == {6, 7, 8, 9, 10}  # the ring has wrapped
     assert torch.equal(episode_id(batch.goal[:, 0]), episode)
@@ -82,17 +84,17 @@ def test_rewards_belong_to_the_new_goals():
     assert reached.float().mean().item() == pytest.approx(expected, abs=0.006)
 
 
-@pytest.mark.parametrize("relabel", ["future", "final", "episode"])
-def test_steps_count_the_actions_to_a_goal_that_came_later(relabel):
+@pytest.mark.parametrize("goal_selection_strategy", ["future", "final", "episode"])
+def test_steps_count_the_actions_to_a_goal_that_came_later(goal_selection_strategy):
     lengths = [[HORIZON, 4, 7], [1, HORIZON, 3], [HORIZON, 2, HORIZON], [5, 9]]
-    batch = sample(relabel, 0.8, lengths)
+    batch = sample(goal_selection_strategy, 0.8, lengths)
     ahead = batch.goal[:, 0] - batch.state[:, 0]  # stamps count steps; original goals are negative
     later = (batch.goal[:, 0] >= 0) & (ahead > 0)
     assert torch.equal(batch.steps, torch.where(later, ahead, torch.inf))
     assert batch.steps.dtype == torch.float32
     assert batch.steps.min() == 1
     # `episode` reaches back, too; of those goals nobody knows how to get there.
-    assert (later == (batch.goal[:, 0] >= 0)).all() == (relabel != "episode")
+    assert (later == (batch.goal[:, 0] >= 0)).all() == (goal_selection_strategy != "episode")
 
 
 def test_steps_by_hand():

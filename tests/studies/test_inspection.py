@@ -47,7 +47,7 @@ def walker(tmp_path_factory):
     """An agent that walks straight, and knows it."""
     agent = tiny_run(tmp_path_factory.mktemp("walker") / "run")
     agent.act = straight
-    agent.learner.critic = Ruler()
+    agent.algorithm.critic = Ruler()
     for norm in (agent.normalizer.state, agent.normalizer.goal):
         norm.shift.zero_(), norm.scale.fill_(1)
     return agent
@@ -104,9 +104,9 @@ def test_a_distance_without_its_root_breaks_triangles(walker):
         def forward(self, *inputs):
             return -(super().forward(*inputs) ** 2)
 
-    walker.learner.critic = Squared()
+    walker.algorithm.critic = Squared()
     found = inspection.inspect(walker, moments)
-    walker.learner.critic = Ruler()
+    walker.algorithm.critic = Ruler()
     assert found.goal_triangle.share > 0.05
 
 
@@ -143,7 +143,7 @@ def test_the_share_of_the_parts_by_hand(agents):
     columns = (moments.state[:1], moments.action[:1], moments.goal[:1])
     share = inspection.symmetric_share(agent, *columns)
     state, goal = agent.normalizer.state(columns[0]), agent.normalizer.goal(columns[2])
-    critic = agent.learner.critic
+    critic = agent.algorithm.critic
     x = critic.head.project(critic.e1(torch.cat([state, columns[1]], dim=-1)))
     y = critic.head.project(critic.e2(torch.cat([state, goal], dim=-1)))
     symmetric = (x[0] - y[0]).square().mean().sqrt()

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from mrn.cli.studies import theory
-from mrn.errors import UserError
 from mrn.studies.theory import report as theory_report
 from mrn.studies.theory.approximation import ETA, LANDMARKS, TRAINING, axioms_table, landmark_error
 from mrn.studies.theory.checks import (
@@ -32,7 +31,8 @@ from mrn.studies.theory.mdp import (
 from mrn.studies.theory.report import TABLES, random_problems
 from mrn.studies.toy.models import MODELS
 from mrn.studies.toy.square import shortest_path_length
-from mrn.tables import markdown, with_section
+from mrn.utils.errors import UserError
+from mrn.utils.tables import markdown_table, with_section
 
 PAGE = Path(__file__).parents[2] / "docs" / "theory.md"
 GAMMA = 0.5
@@ -209,7 +209,7 @@ def test_landmarks_by_hand():
 def test_landmarks_converge_but_not_where_the_distance_jumps():
     heads, rows = TABLES["landmarks"]()
     page = PAGE.read_text()
-    assert with_section(page, "landmarks", markdown((heads, rows))) == page
+    assert with_section(page, "landmarks", markdown_table((heads, rows))) == page
     columns = list(zip(*rows, strict=True))
     slope, strip, mdp = (np.array([float(e) for e in columns[i] if e]) for i in (2, 3, 6))
     assert (np.diff(slope) <= 0).all()
@@ -230,7 +230,7 @@ def test_landmarks_converge_but_not_where_the_distance_jumps():
 @pytest.mark.parametrize("name", ["triangle", "lifting", "goals", "reward"])
 def test_the_page_shows_what_the_command_makes(name):
     page = PAGE.read_text()
-    assert with_section(page, name, markdown(TABLES[name]())) == page
+    assert with_section(page, name, markdown_table(TABLES[name]())) == page
 
 
 def test_a_page_without_a_place_for_the_tables(tmp_path, monkeypatch):

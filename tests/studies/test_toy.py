@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from mrn.critics.base import count_parameters
-from mrn.errors import UserError
 from mrn.studies.toy import figure as toy_figure
 from mrn.studies.toy import report as toy_report
 from mrn.studies.toy.models import MODELS, make_model
 from mrn.studies.toy.square import shortest_path_length
 from mrn.studies.toy.study import Fit, Settings, constant_error, draw_pairs, times, train
-from mrn.tables import markdown, with_section
+from mrn.utils.errors import UserError
+from mrn.utils.tables import markdown_table, with_section
 
 ROOT = Path(__file__).parents[2]
 SMALL = Settings(etas=(0.3, 0.7), seeds=(1, 2, 3), test_pairs=500, iterations=10)
@@ -128,4 +128,4 @@ def test_without_matplotlib_nothing_is_trained(tmp_path, monkeypatch):
 def test_the_page_shows_the_results(name):
     make = {"best": toy_report.best_table, "sensitivity": toy_report.sensitivity_table}[name]
     page = (ROOT / "docs" / "toy.md").read_text()
-    assert with_section(page, name, markdown(make(ROOT / "results" / "toy"))) == page
+    assert with_section(page, name, markdown_table(make(ROOT / "results" / "toy"))) == page

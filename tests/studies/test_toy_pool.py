@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mrn.errors import RunError
 from mrn.studies.toy.pool import run_all
+from mrn.utils.errors import RunError
 from tests.commands import until
 from tests.reliability.test_signals import alive, children
 

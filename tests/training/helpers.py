@@ -11,12 +11,12 @@ import mrn
 TINY = {
     "epochs": 2,
     "cycles": 2,
-    "episodes": 2,
-    "updates": 3,
+    "num_envs": 2,
+    "gradient_steps": 3,
     "eval_episodes": 3,  # two rounds, the second with one to spare
     "batch_size": 64,
-    "width": 16,
-    "capacity": 250,  # full in the second epoch
+    "hidden_dim": 16,
+    "buffer_size": 250,  # full in the second epoch
     "threads": 1,
 }
 

@@ -19,12 +19,12 @@ SETTINGS = {
     "seed": 100,
     "epochs": 1,
     "cycles": 2,
-    "episodes": 2,
-    "updates": 4,
+    "num_envs": 2,
+    "gradient_steps": 4,
     "eval_episodes": 2,
     "batch_size": 64,
-    "width": 64,
-    "capacity": 250,
+    "hidden_dim": 64,
+    "buffer_size": 250,
     "threads": 1,
 }
 CASES = [

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import mrn
-from mrn.agents import DDPG
+from mrn.algorithms import DDPG
 from mrn.replay import ReplayBuffer
+from mrn.runs.metrics import COLUMNS
 from mrn.training import loop, trainer
-from mrn.training.metrics import COLUMNS
 from tests.training.helpers import metrics, same_weights, tiny_run
 
 
@@ -89,7 +89,7 @@ def test_the_run_folder(tmp_path):
     expected = {"config.json", "metrics.csv", "events", "latest.safetensors", "best.safetensors"}
     assert names == expected | {"checkpoints"}
     about = json.loads((tmp_path / "run" / "config.json").read_text())
-    assert about["config"]["learning"]["width"] == 16
+    assert about["config"]["algo_config"]["width"] == 16
     assert about["task"]["env_id"] == "FetchReach-v4"
     assert about["versions"]["mujoco"] == "3.6.0"
     assert about["versions"]["torch"] == torch.__version__
@@ -103,11 +103,11 @@ def test_tensorboard_has_the_metrics(tmp_path):
     tiny_run(tmp_path / "run")
     events = EventAccumulator(str(tmp_path / "run" / "events"))
     events.Reload()
-    logged = events.Scalars("learner/critic_loss")
+    logged = events.Scalars("algorithm/critic_loss")
     assert [event.step for event in logged] == [200, 400]
     expected = [float(row["critic_loss"]) for row in metrics(tmp_path / "run")]
     assert [event.value for event in logged] == pytest.approx(expected, rel=1e-6)
-    groups = {"evaluation/success", "speed/steps_per_second", "learner/mean_q"}
+    groups = {"evaluation/success", "speed/steps_per_second", "algorithm/mean_q"}
     assert groups <= set(events.Tags()["scalars"])
     # The settings, for the tab that compares runs by them.
     started = events.summary_metadata["_hparams_/session_start_info"].plugin_data.content
@@ -117,7 +117,7 @@ def test_tensorboard_has_the_metrics(tmp_path):
 
 
 def test_the_best_weights_are_those_of_the_best_epoch(tmp_path, monkeypatch):
-    from mrn.training.evaluate import Evaluation
+    from mrn.training.evaluation import Evaluation
 
     success = iter([0.2, 0.8, 0.8, 0.5])
     monkeypatch.setattr(
@@ -149,7 +149,7 @@ def test_mistakes_leave_no_folder_behind(tmp_path):
         {"critic": "mrm"},
         {"engine": "x"},
         {"device": "tpu"},
-        {"capacity": 10},
+        {"buffer_size": 10},
         SHIFTED,
     ):
         with pytest.raises(mrn.UserError):
@@ -164,8 +164,8 @@ def test_mistakes_leave_no_folder_behind(tmp_path):
         ({"discount": 1.0}, "discount must be below 1, got 1.0"),
         ({"discount": float("nan")}, "discount must be a finite number"),
         ({"learning_rate": float("inf")}, "learning_rate must be a finite number"),
-        ({"relabel_probability": 1.5}, "relabel_probability must be at most 1"),
-        ({"relabel": "past"}, "unknown relabel 'past'.*future"),
+        ({"her_ratio": 1.5}, "her_ratio must be at most 1"),
+        ({"goal_selection_strategy": "past"}, "unknown relabel 'past'.*future"),
         ({"epochs": "many"}, "epochs must be of type"),
         ({"batchsize": 3}, "unknown setting 'batchsize'. Did you mean 'batch_size'"),
         ({"seed": -1}, "seed must be at least 0"),
@@ -180,20 +180,20 @@ def test_settings_out_of_range(settings, message):
 
 def test_numbers_of_numpy_are_numbers():
     config = mrn.Config.of(
-        "FetchReach", seed=np.int64(3), noise=np.float32(0.5), epochs=np.int32(2)
+        "FetchReach", seed=np.int64(3), exploration_noise=np.float32(0.5), epochs=np.int32(2)
     )
-    assert (config.seed, config.learning.noise, config.epochs) == (3, 0.5, 2)
+    assert (config.seed, config.algo_config.noise, config.epochs) == (3, 0.5, 2)
     assert json.loads(json.dumps(config.to_dict()))["seed"] == 3
 
 
 def test_defaults_are_the_papers():
     config = mrn.Config.of("FetchPush")
-    schedule, learning, memory = config.schedule, config.learning, config.memory
+    schedule, learning, memory = config.schedule, config.algo_config, config.replay
     assert (schedule.cycles, schedule.episodes, schedule.updates) == (50, 20, 40)
     assert schedule.eval_episodes == 100
     assert (learning.batch_size, learning.learning_rate, learning.discount) == (1024, 1e-3, 0.98)
-    assert (learning.target_keep, learning.noise, learning.random_actions) == (0.9, 0.2, 0.3)
-    assert (memory.capacity, memory.relabel, memory.relabel_probability) == (10**6, "future", 0.8)
+    assert (learning.tau, learning.noise, learning.random_action_prob) == (0.9, 0.2, 0.3)
+    assert (memory.capacity, memory.relabel, memory.her_ratio) == (10**6, "future", 0.8)
 
 
 @pytest.mark.parametrize("engine", ["gymnasium", "envpool"])
@@ -207,7 +207,7 @@ def test_statistics_come_from_each_transition_once(tmp_path, engine):
 
 @pytest.mark.parametrize("name", ["Walk-v0", "EndsAtGoal-v0", "OneRowReward-v0"])
 def test_an_environment_of_ones_own(tmp_path, name):
-    agent = tiny_run(tmp_path / "run", task=f"tests.envs.own_envs:{name}", cycles=8, episodes=4)
+    agent = tiny_run(tmp_path / "run", task=f"tests.envs.custom_envs:{name}", cycles=8, num_envs=4)
     rows = metrics(tmp_path / "run")
     steps = int(rows[-1]["env_steps"])
     assert steps == agent.normalizer.state.count.item()
@@ -225,9 +225,9 @@ def test_the_first_episodes_have_uniform_actions_and_then_the_policy_acts(tmp_pa
         played.append((self.episodes.action[:, :-1].copy(), self.played))
 
     monkeypatch.setattr(trainer.Trainer, "collect", collect)
-    silent = {"noise": 0.0, "random_actions": 0.0, "learning_rate": 0.0}
+    silent = {"exploration_noise": 0.0, "random_action_prob": 0.0, "learning_rate": 0.0}
     for name, seed in (("one", 1), ("other", 1), ("third", 2)):
-        tiny_run(tmp_path / name, random_episodes=3, seed=seed, **silent)
+        tiny_run(tmp_path / name, warmup_episodes=3, seed=seed, **silent)
     one, other, third = played[:4], played[4:8], played[8:]
     assert [before for _, before in one] == [0, 2, 4, 6]
     for actions, _ in one[:2]:  # (2, 50, 4), uniform in [-1, 1]

@@ -15,7 +15,7 @@ from mrn import cli
 from mrn.envs import find_task
 from mrn.envs.custom import make_env
 
-WALK = "tests.envs.own_envs:Walk-v0"
+WALK = "tests.envs.custom_envs:Walk-v0"
 
 
 class Straight(nn.Module):
@@ -35,8 +35,8 @@ class StraightArm(nn.Module):
 
 def agent_of(task: str, actor: nn.Module) -> mrn.Agent:
     """An agent with a policy of our own, which sees states and goals as they are."""
-    agent = mrn.Agent(mrn.Config.of(task, width=8), find_task(task).shape, torch.device("cpu"))
-    agent.learner.actor = agent.policy.actor = actor
+    agent = mrn.Agent(mrn.Config.of(task, hidden_dim=8), find_task(task).spec, torch.device("cpu"))
+    agent.algorithm.actor = agent.policy.actor = actor
     return agent
 
 
@@ -125,8 +125,14 @@ class NoGoals(gym.Env):
     [
         (NoGoals, "'achieved_goal' of 2 values"),
         (lambda: make_env("FetchReach-v4"), r"actions of shape \(2,\), the environment's have \(4"),
-        (lambda: make_env("tests.envs.own_envs:FailsAtReset-v0"), r"reset: KeyError.*own_envs.py"),
-        (lambda: make_env("tests.envs.own_envs:Raises-v0"), r"step: ZeroDivisionError.*own_envs"),
+        (
+            lambda: make_env("tests.envs.custom_envs:FailsAtReset-v0"),
+            r"reset: KeyError.*custom_envs.py",
+        ),
+        (
+            lambda: make_env("tests.envs.custom_envs:Raises-v0"),
+            r"step: ZeroDivisionError.*custom_envs",
+        ),
         (lambda: gym.vector.SyncVectorEnv([lambda: make_env(WALK)] * 2), "not a vector"),
         (object, "needs a Gymnasium environment, got object"),
     ],

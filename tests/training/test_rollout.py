@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from mrn.envs import TASKS, find_task, make_envs
-from mrn.errors import RunError
 from mrn.replay import Episodes
-from mrn.training.rollout import play
+from mrn.training.rollout import collect_episodes
+from mrn.utils.errors import RunError
 from tests.training.helpers import straight
 
-SHAPE = TASKS["FetchReach"].shape
+SHAPE = TASKS["FetchReach"].spec
 
 
 def forwards(observation):
@@ -24,7 +24,7 @@ def test_no_dummy_transition_is_stored(engine):
     rounds = []
     with make_envs(SHAPE, 3, engine) as envs:
         for seed in (1, None, None):
-            play(envs, forwards, episodes, seed)
+            collect_episodes(envs, forwards, episodes, seed)
             assert (episodes.length == SHAPE.horizon).all()
             assert not episodes.terminated.any()
             rounds.append(Episodes(*(array.copy() for array in episodes)))
@@ -44,7 +44,7 @@ def test_no_dummy_transition_is_stored(engine):
 def test_success_belongs_to_the_state_after_the_action():
     episodes = Episodes.allocate(SHAPE, 20)
     with make_envs(SHAPE, 20) as envs:
-        play(envs, straight, episodes, seed=0)
+        collect_episodes(envs, straight, episodes, seed=0)
     distance = np.linalg.norm(episodes.achieved[:, 1:] - episodes.goal[:, 1:], axis=-1)
     clear = np.abs(distance - 0.05) > 1e-5  # float32 cannot tell nearer than that
     assert np.array_equal(episodes.success[clear], (distance < 0.05)[clear])
@@ -54,9 +54,9 @@ def test_success_belongs_to_the_state_after_the_action():
 @pytest.mark.parametrize(("value", "fits"), [(3e38, True), (-4e38, False), (1e300, False)])
 def test_what_is_finite_in_float64_alone_is_not_stored(value, fits, monkeypatch):
     """A checkpoint with the infinite number that float32 makes of it would be refused later."""
-    task = find_task("tests.envs.own_envs:Walk-v0")
-    into = Episodes.allocate(task.shape, 2)
-    with make_envs(task.shape, 2) as envs:
+    task = find_task("tests.envs.custom_envs:Walk-v0")
+    into = Episodes.allocate(task.spec, 2)
+    with make_envs(task.spec, 2) as envs:
         shown = envs.step
 
         def step(action):
@@ -66,9 +66,9 @@ def test_what_is_finite_in_float64_alone_is_not_stored(value, fits, monkeypatch)
 
         monkeypatch.setattr(envs, "step", step)
         if fits:
-            played = play(envs, lambda _: np.zeros((2, 2)), into, seed=0)
+            played = collect_episodes(envs, lambda _: np.zeros((2, 2)), into, seed=0)
             assert (played.state[1, 1:, 0] == np.float32(value)).all()
         else:
             message = r"not a finite number in the environment's state \(environment 1, step 1\)"
             with pytest.raises(RunError, match=message):
-                play(envs, lambda _: np.zeros((2, 2)), into, seed=0)
+                collect_episodes(envs, lambda _: np.zeros((2, 2)), into, seed=0)

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 
 import tyro
 
-from mrn.cli.about import agents, bench, check, critics, recipes, tasks, zoo
-from mrn.cli.experiments import figures, report, sweep
 from mrn.cli.integrations import export, video
+from mrn.cli.listing import agents, bench, check, critics, recipes, tasks, zoo
 from mrn.cli.studies import inspect, theory, toy
+from mrn.cli.sweeps import figures, report, sweep
 from mrn.cli.training import evaluate, resume, train_command
-from mrn.errors import reported
+from mrn.utils.errors import report_errors
 from mrn.version import __version__
 
 
@@ -44,7 +44,7 @@ def main() -> None:
     if arguments == ["--version"]:
         print(f"mrn {__version__}")
         return
-    with reported():
+    with report_errors():
         tyro.extras.subcommand_cli_from_dict(
             commands(arguments),
             prog="mrn",

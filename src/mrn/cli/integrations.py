@@ -5,7 +5,7 @@ from typing import Annotated
 
 import tyro
 
-from mrn.cli.goals import Goal
+from mrn.cli.arguments import Goal
 
 
 def export(
@@ -27,10 +27,10 @@ def export(
 
     agent = mrn.load(run, weights, "cpu")
     write(agent, out, force)
-    shape = agent.shape
+    spec = agent.spec
     print(
-        f"Wrote {out}: observation ({shape.state_dim}) and desired_goal ({shape.goal_dim}) to "
-        f"action ({shape.action_dim}), as in agent.predict"
+        f"Wrote {out}: observation ({spec.state_dim}) and desired_goal ({spec.goal_dim}) to "
+        f"action ({spec.action_dim}), as in agent.predict"
     )
 
 
@@ -61,12 +61,12 @@ def video(
         force: Replace a file that is there.
     """
     import mrn
+    from mrn.agent import output_folder
     from mrn.integrations.video import record
-    from mrn.training.agent import folder_of
-    from mrn.training.layout import VIDEO
+    from mrn.runs.layout import VIDEO
 
     agent = mrn.load(run, weights, "cpu")
-    out = folder_of(run) / VIDEO if out is None else out
+    out = output_folder(run) / VIDEO if out is None else out
     found = record(agent, out, episodes, seed, goal, grid, size, force)
     print(
         f"Wrote {out}: {sum(found.reached)} of {len(found.reached)} episodes end at their goal, "

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import tyro
 
-from mrn.tables import console, show
+from mrn.utils.tables import console, print_table
 
 
 def toy(
@@ -23,7 +23,7 @@ def toy(
     from mrn.studies.toy.report import run
 
     for table in run(out, sensitivity, write_docs):
-        show(table)
+        print_table(table)
     print(f"Pictures and numbers are in {out}.")
 
 
@@ -36,7 +36,7 @@ def theory(write_docs: Path | None = None) -> None:
     from mrn.studies.theory.report import run
 
     for table in run(write_docs):
-        show(table)
+        print_table(table)
 
 
 def inspect(
@@ -58,14 +58,14 @@ def inspect(
         out: Where inspect.json and inspect.png go; by default the run's folder.
     """
     import mrn
-    from mrn.plotting import pyplot
+    from mrn.agent import output_folder
     from mrn.studies.inspection import measure, report
-    from mrn.training.agent import folder_of
+    from mrn.utils.plotting import import_pyplot
 
-    pyplot()  # before the work: it may not be installed
+    import_pyplot()  # before the work: it may not be installed
     agent = mrn.load(run, weights)
     moments = measure.watch(agent, episodes, seed, engine, progress=True)
     found = measure.inspect(agent, moments, seed)
     console().print(report.table(found))
-    for path in report.write(found, agent, moments, out or folder_of(run)):
+    for path in report.write(found, agent, moments, out or output_folder(run)):
         print(path)

@@ -7,14 +7,14 @@ from functools import cache
 import numpy as np
 import torch
 
-from mrn.checked import Count, check
 from mrn.critics.base import Critic, Dims, count_parameters
 from mrn.critics.bilinear import Bilinear
-from mrn.critics.heads import ENCODER, HEADS, Head, HeadDesign
+from mrn.critics.heads import ENCODER_DIM, HEADS, Head, HeadDesign
 from mrn.critics.metric import MetricCritic, MetricCriticSAG
 from mrn.critics.monolithic import Monolithic
-from mrn.errors import UserError
-from mrn.own import find
+from mrn.utils.errors import UserError
+from mrn.utils.plugins import find_plugin
+from mrn.utils.validation import PositiveInt, check
 
 __all__ = ["CRITICS", "Architecture", "Critic", "Dims", "Head", "find_critic", "make_critic"]
 
@@ -24,8 +24,8 @@ TOLERANCE = 0.03
 LARGEST_SIZE = 2**20
 """Where the search for a size ends."""
 
-REFERENCE_WIDTH = 256
-"""The paper's width of the monolithic critic, to which the sizes below belong."""
+REFERENCE_HIDDEN_DIM = 256
+"""The paper's hidden_dim of the monolithic critic, to which the sizes below belong."""
 
 
 @dataclass(frozen=True, eq=False)  # each is its own: what builds it may not be comparable
@@ -33,9 +33,9 @@ class Architecture:
     """How to build a critic, with one free size that is moved where the count demands it."""
 
     build: Callable[[Dims, int, int], Critic]
-    """(dims, width of the encoders, free size) -> critic."""
+    """(dims, hidden_dim of the encoders, free size) -> critic."""
     size: int
-    """The published value of the free size, beside a monolithic critic of width 256."""
+    """The published value of the free size, beside a monolithic critic of hidden_dim 256."""
     formula: str
     """Q in one line, for `mrn critics`."""
 
@@ -43,7 +43,7 @@ class Architecture:
 def _metric(head: HeadDesign) -> Architecture:
     """Minus a head's distance between two encoders' embeddings."""
     return Architecture(
-        lambda dims, width, size: MetricCritic(dims, *head.build_on(width, size)),
+        lambda dims, hidden_dim, size: MetricCritic(dims, *head.build_on(hidden_dim, size)),
         head.size,
         f"-({head.distance})",
     )
@@ -52,21 +52,23 @@ def _metric(head: HeadDesign) -> Architecture:
 CRITICS: dict[str, Architecture] = {
     **{name: _metric(head) for name, head in HEADS.items() if name.startswith("mrn")},
     "mrn-sag": Architecture(
-        lambda dims, width, size: MetricCriticSAG(dims, *HEADS["mrn"].build_on(width, size)),
-        ENCODER,
+        lambda dims, hidden_dim, size: MetricCriticSAG(
+            dims, *HEADS["mrn"].build_on(hidden_dim, size)
+        ),
+        ENCODER_DIM,
         "mrn with y = e2(s, a, g)",
     ),
     "monolithic": Architecture(
-        lambda dims, _, size: Monolithic(dims, size), REFERENCE_WIDTH, "MLP(s, a, g)"
+        lambda dims, _, size: Monolithic(dims, size), REFERENCE_HIDDEN_DIM, "MLP(s, a, g)"
     ),
     "bvn": Architecture(
         lambda dims, _, size: Bilinear(dims, size, state_in_phi=True),
-        ENCODER,
+        ENCODER_DIM,
         "f(s, a) . phi(s, g)",
     ),
     "uvfa": Architecture(
         lambda dims, _, size: Bilinear(dims, size, state_in_phi=False),
-        ENCODER,
+        ENCODER_DIM,
         "f(s, a) . phi(g)",
     ),
     **{name: _metric(head) for name, head in HEADS.items() if not name.startswith("mrn")},
@@ -83,20 +85,24 @@ def find_critic(name: str) -> Architecture:
     def fits(found: object) -> bool:
         return isinstance(found, Architecture)
 
-    return find("critic", name, CRITICS, fits, "an mrn.critics.Architecture")
+    return find_plugin("critic", name, CRITICS, fits, "an mrn.critics.Architecture")
 
 
 def make_critic(
-    name: str, state_dim: int, action_dim: int, goal_dim: int, width: int = REFERENCE_WIDTH
+    name: str,
+    state_dim: int,
+    action_dim: int,
+    goal_dim: int,
+    hidden_dim: int = REFERENCE_HIDDEN_DIM,
 ) -> Critic:
-    """Build a critic with as many parameters as a monolithic one of the given width.
+    """Build a critic with as many parameters as a monolithic one of the given hidden_dim.
 
     Args:
         name: A key of `CRITICS`, or `package.module:name` of an Architecture of your own.
         state_dim: Length of the state vector.
         action_dim: Length of the action vector.
         goal_dim: Length of the goal vector.
-        width: Width of the monolithic critic to match. Below about 100 a head's fixed outputs
+        hidden_dim: Width of the monolithic critic to match. Below about 100 a head's fixed outputs
             (pqe: 64) can be more than the whole; it is then as small as it gets.
 
     Raises:
@@ -106,24 +112,24 @@ def make_critic(
     dims = Dims(
         _size("state_dim", state_dim), _size("action_dim", action_dim), _size("goal_dim", goal_dim)
     )
-    width = _size("width", width)
-    size = _fitting_size(architecture, dims, width)
-    return architecture.build(dims, _scale(ENCODER, width), size)
+    hidden_dim = _size("hidden_dim", hidden_dim)
+    size = _fitting_size(architecture, dims, hidden_dim)
+    return architecture.build(dims, _scale(ENCODER_DIM, hidden_dim), size)
 
 
-@cache  # a learner with two critics asks twice, and finding one takes longer than building it
-def _fitting_size(architecture: Architecture, dims: Dims, width: int) -> int:
+@cache  # a algorithm with two critics asks twice, and finding one takes longer than building it
+def _fitting_size(architecture: Architecture, dims: Dims, hidden_dim: int) -> int:
     """The free size with which the count is that of the monolithic critic."""
 
     def count(size: int) -> int:
         # Shapes only: no memory, no random numbers. Heads scale their first weights in place
         # (`mul_`): with "meta", `a * b` would import PyTorch's compiler, a second of every start.
         with torch.device("meta"):
-            return count_parameters(architecture.build(dims, _scale(ENCODER, width), size))
+            return count_parameters(architecture.build(dims, _scale(ENCODER_DIM, hidden_dim), size))
 
     with torch.device("meta"):
-        target = count_parameters(Monolithic(dims, width))
-    size = _scale(architecture.size, width)
+        target = count_parameters(Monolithic(dims, hidden_dim))
+    size = _scale(architecture.size, hidden_dim)
     return size if abs(count(size) / target - 1) <= TOLERANCE else nearest_size(count, target)
 
 
@@ -134,12 +140,12 @@ def _size(name: str, value: int) -> int:
         UserError: Names the argument.
     """
     size = int(value) if isinstance(value, np.integer) else value
-    check(name, size, Count)
+    check(name, size, PositiveInt)
     return size
 
 
-def _scale(size: int, width: int) -> int:
-    return max(1, round(size * width / REFERENCE_WIDTH))
+def _scale(size: int, hidden_dim: int) -> int:
+    return max(1, round(size * hidden_dim / REFERENCE_HIDDEN_DIM))
 
 
 def nearest_size(count: Callable[[int], int], target: int) -> int:

@@ -15,13 +15,13 @@ class Bilinear(Critic):
     UVFA: Schaul et al. 2015, "Universal value function approximators" (ICML 2015).
     """
 
-    def __init__(self, dims: Dims, width: int, state_in_phi: bool) -> None:
-        """Build f and phi, each with three hidden layers of the given width."""
+    def __init__(self, dims: Dims, hidden_dim: int, state_in_phi: bool) -> None:
+        """Build f and phi, each with three hidden layers of the given hidden_dim."""
         super().__init__()
         self.state_in_phi = state_in_phi
         phi_inputs = dims.goal + (dims.state if state_in_phi else 0)
-        self.f = mlp([dims.state + dims.action, width, width, width, EMBEDDING])
-        self.phi = mlp([phi_inputs, width, width, width, EMBEDDING])
+        self.f = mlp([dims.state + dims.action, hidden_dim, hidden_dim, hidden_dim, EMBEDDING])
+        self.phi = mlp([phi_inputs, hidden_dim, hidden_dim, hidden_dim, EMBEDDING])
 
     def goal_side(self, state: Tensor, goal: Tensor) -> Tensor:
         """phi(s, g) or phi(g), shape (B, 16)."""

@@ -9,10 +9,12 @@ from mrn.critics.base import Critic, Dims, mlp
 class Monolithic(Critic):
     """The common critic: three hidden layers over the concatenation of s, a and g."""
 
-    def __init__(self, dims: Dims, width: int) -> None:
-        """Build three hidden layers of the given width."""
+    def __init__(self, dims: Dims, hidden_dim: int) -> None:
+        """Build three hidden layers of the given hidden_dim."""
         super().__init__()
-        self.net = mlp([dims.state + dims.action + dims.goal, width, width, width, 1])
+        self.net = mlp(
+            [dims.state + dims.action + dims.goal, hidden_dim, hidden_dim, hidden_dim, 1]
+        )
 
     def goal_side(self, state: Tensor, goal: Tensor) -> Tensor:
         """The goal itself: nothing can be computed before the action is known."""

@@ -1,16 +1,16 @@
 """Where the agent lives: tasks, engines and rewards."""
 
 from mrn.envs.engines import engines_of, make_envs
-from mrn.envs.tasks import FURTHER, TASKS, Task, TaskShape, find_task
+from mrn.envs.tasks import EXTRA_TASKS, TASKS, Task, TaskSpec, find_task
 from mrn.envs.vector import GoalVectorEnv, Observation
 
 __all__ = [
-    "FURTHER",
+    "EXTRA_TASKS",
     "TASKS",
     "GoalVectorEnv",
     "Observation",
     "Task",
-    "TaskShape",
+    "TaskSpec",
     "engines_of",
     "find_task",
     "make_envs",

@@ -11,10 +11,17 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
-from mrn.envs.checks import UnfitError, action_space, failing, goal_space, horizon, reward_method
-from mrn.envs.tasks import ON_ENVPOOL, TASKS, Task, TaskShape
-from mrn.errors import UserError, unknown
-from mrn.own import describe, import_own
+from mrn.envs.requirements import (
+    UnsupportedEnvError,
+    action_space,
+    failing,
+    goal_space,
+    horizon,
+    reward_method,
+)
+from mrn.envs.tasks import ON_ENVPOOL, TASKS, Task, TaskSpec
+from mrn.utils.errors import UserError, unknown_name
+from mrn.utils.plugins import describe_error, import_plugin
 
 
 def make_env(env_id: str, kwargs: Mapping[str, Any] | None = None) -> gym.Env[Any, Any]:
@@ -31,15 +38,17 @@ def make_env(env_id: str, kwargs: Mapping[str, Any] | None = None) -> gym.Env[An
     module, _, name = env_id.rpartition(":")
     before = set(gym.registry)
     if module:
-        import_own(module)
+        import_plugin(module)
     try:
         return gym.make(name, **(kwargs or {}))
     except gym.error.UnregisteredEnv:
         if module:
             theirs = _ids_of(module) | (set(gym.registry) - before)
-            raise unknown("environment", env_id, sorted(f"{module}:{i}" for i in theirs)) from None
+            raise unknown_name(
+                "environment", env_id, sorted(f"{module}:{i}" for i in theirs)
+            ) from None
         more = "`mrn tasks` lists further ones, and package.module:Id-v0 is one of your own"
-        raise unknown("task", env_id, [*TASKS, *_similar_ids(name)], more) from None
+        raise unknown_name("task", env_id, [*TASKS, *_similar_ids(name)], more) from None
     except gym.error.DependencyNotInstalled as error:
         if "mujoco_py" in str(error) and (newest := _newest(name)) in ON_ENVPOOL:
             raise UserError(
@@ -50,7 +59,7 @@ def make_env(env_id: str, kwargs: Mapping[str, Any] | None = None) -> gym.Env[An
     except gym.error.Error as error:
         raise UserError(f"cannot make environment {env_id!r}: {error}") from error
     except Exception as error:  # whatever its constructor raises
-        raise UserError(f"cannot make environment {env_id!r}: {describe(error)}") from error
+        raise UserError(f"cannot make environment {env_id!r}: {describe_error(error)}") from error
 
 
 def register_robotics() -> None:
@@ -77,7 +86,7 @@ def task_of(
     env = make_env(env_id, kwargs)
     where = f"environment {env_id!r}"
     space, action = goal_space(env.observation_space, where), action_space(env, where)
-    shape = TaskShape(
+    spec = TaskSpec(
         name=env_id,
         env_id=env_id,
         state_dim=spaces.flatdim(space["observation"]),
@@ -89,7 +98,7 @@ def task_of(
         action_dtype="float64" if action.dtype == np.float64 else "float32",
         env_kwargs=dict(kwargs or {}),
     )
-    return Task(shape, EnvReward(env, where, reward_shift))
+    return Task(spec, EnvReward(env, where, reward_shift))
 
 
 class EnvReward:
@@ -135,7 +144,7 @@ class EnvReward:
         reward = reward + self.shift
         if not ((reward >= -1) & (reward <= 0)).all():  # NaN fails too
             worst = reward[~((reward >= -1) & (reward <= 0))][0]
-            raise UnfitError(
+            raise UnsupportedEnvError(
                 self.where,
                 f"rewards must lie in [-1, 0] (-1 until the goal, 0 at it), got {worst:g}",
                 "where it gives 1 at the goal and 0 elsewhere, set reward_shift to -1",

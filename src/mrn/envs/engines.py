@@ -4,11 +4,11 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from mrn.envs.on_envpool import EnvPoolEnv
-from mrn.envs.on_gymnasium import GymnasiumEnv
-from mrn.envs.tasks import ON_ENVPOOL, TaskShape
+from mrn.envs.envpool_engine import EnvPoolEnv
+from mrn.envs.gymnasium_engine import GymnasiumEnv
+from mrn.envs.tasks import ON_ENVPOOL, TaskSpec
 from mrn.envs.vector import GoalVectorEnv
-from mrn.errors import UserError, look_up
+from mrn.utils.errors import UserError, lookup
 
 ENGINES = ("auto", "envpool", "gymnasium")
 
@@ -21,12 +21,12 @@ def engines_of(env_id: str, env_kwargs: Mapping[str, Any] | None = None) -> tupl
 
 
 def make_envs(
-    task: TaskShape,
+    task: TaskSpec,
     num_envs: int,
     engine: str = "auto",
     threads: int = 1,
-    workers: bool = False,
-    worker_timeout: float = 60.0,
+    async_envs: bool = False,
+    env_timeout: float = 60.0,
     first: int = 0,
 ) -> GoalVectorEnv:
     """Make N environments of a task on an engine, `first` being the number of the first one.
@@ -35,7 +35,7 @@ def make_envs(
         UserError: There is no such engine, it does not have the task, or what it has under that
             name is of other sizes; EnvPool's environments are made, and looked at, by a reset.
     """
-    look_up("engine", engine, dict.fromkeys(ENGINES))
+    lookup("engine", engine, dict.fromkeys(ENGINES))
     there = engines_of(task.env_id, task.env_kwargs)
     if engine not in ("auto", *there):
         given = " with env_kwargs" if task.env_kwargs else ""
@@ -44,11 +44,11 @@ def make_envs(
             "use engine 'gymnasium' or 'auto'"
         )
     if (there[0] if engine == "auto" else engine) == "envpool":
-        if workers:
+        if async_envs:
             warnings.warn(
-                f"EnvPool simulates {task.name!r} in its own threads: `workers` has no effect; "
+                f"EnvPool simulates {task.name!r} in its own threads: `async_envs` has no effect; "
                 "leave it out, or take engine 'gymnasium'",
                 stacklevel=2,
             )
         return EnvPoolEnv(task, num_envs, threads, first)
-    return GymnasiumEnv(task, num_envs, workers, worker_timeout, first)
+    return GymnasiumEnv(task, num_envs, async_envs, env_timeout, first)

@@ -7,9 +7,9 @@ import numpy as np
 import torch
 
 from mrn.envs.rewards import Reward
-from mrn.envs.tasks import TaskShape
+from mrn.envs.tasks import TaskSpec
 from mrn.envs.vector import GoalVectorEnv, Observation, Step
-from mrn.errors import UserError
+from mrn.utils.errors import UserError
 
 
 class ChosenGoal(GoalVectorEnv):
@@ -36,7 +36,7 @@ class ChosenGoal(GoalVectorEnv):
 
     def _step(self, action: np.ndarray) -> Step:
         step = self.envs._step(action)
-        success = at_goal(step.observation.achieved, self.goal, self.reward)
+        success = is_at_goal(step.observation.achieved, self.goal, self.reward)
         return step._replace(observation=self._show(step.observation), success=success)
 
     def _show(self, observation: Observation) -> Observation:
@@ -47,27 +47,27 @@ class ChosenGoal(GoalVectorEnv):
         self.envs.close()
 
 
-def at_goal(achieved: np.ndarray, goal: np.ndarray, reward: Reward) -> np.ndarray:
+def is_at_goal(achieved: np.ndarray, goal: np.ndarray, reward: Reward) -> np.ndarray:
     """Whether achieved goals of shape (N, goal) are as good as a goal, by a reward; shape (N,)."""
     there = torch.as_tensor(achieved, dtype=torch.float64)
     return (reward(there, torch.as_tensor(goal).double().expand_as(there)) >= 0).numpy()
 
 
-def as_goal(values: Any, shape: TaskShape, example: Sequence[float]) -> np.ndarray:
+def parse_goal(values: Any, spec: TaskSpec, example: Sequence[float]) -> np.ndarray:
     """A goal of a task from what a user gives, shape (goal,).
 
     Raises:
         UserError: It has another size, or is no number; says what is right, by an example.
     """
     needed = (
-        f"a goal of {shape.name} has {shape.goal_dim} values, such as "
+        f"a goal of {spec.name} has {spec.goal_dim} values, such as "
         f"{','.join(f'{value:.3g}' for value in example)}"
     )
     try:
         goal = np.asarray(values, np.float64)
     except (TypeError, ValueError):
         raise UserError(f"{needed}; got {values!r}") from None
-    if goal.shape != (shape.goal_dim,):
+    if goal.shape != (spec.goal_dim,):
         got = f"{goal.size} values" if goal.ndim == 1 else f"shape {goal.shape}"
         raise UserError(f"{needed}; got {got}: {values}")
     if not np.isfinite(goal).all():

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mrn.errors import UserError
+from mrn.utils.errors import UserError
 
 VARIABLE = "MUJOCO_GL"
 """By which a user chooses what draws; MuJoCo and Gymnasium read it."""

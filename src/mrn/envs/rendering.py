@@ -13,10 +13,10 @@ import numpy as np
 
 from mrn.envs.engines import make_envs
 from mrn.envs.opengl import settle_opengl
-from mrn.envs.tasks import ON_ENVPOOL, TaskShape
+from mrn.envs.tasks import ON_ENVPOOL, TaskSpec
 from mrn.envs.vector import GoalVectorEnv, Observation, Step
-from mrn.errors import UserError
-from mrn.own import describe
+from mrn.utils.errors import UserError
+from mrn.utils.plugins import describe_error
 
 MODE = "rgb_array"
 """What Gymnasium calls pictures as arrays."""
@@ -30,12 +30,12 @@ CAMERAS = dict.fromkeys(("FetchReach", "FetchPush", "FetchPick"), _NEAR)
 """Where to look from, by task; elsewhere from where the environment does."""
 
 
-class Filmed(GoalVectorEnv):
+class RenderedEnv(GoalVectorEnv):
     """One environment that keeps a picture of every step of its episode."""
 
     engine = "gymnasium"
 
-    def __init__(self, task: TaskShape, size: int, goal: np.ndarray | None = None) -> None:
+    def __init__(self, task: TaskSpec, size: int, goal: np.ndarray | None = None) -> None:
         """Make the environment.
 
         Args:
@@ -114,7 +114,7 @@ class Filmed(GoalVectorEnv):
             picture = self.env.render()
         except Exception as error:
             raise UserError(
-                f"the environment of {name} failed in a render: {describe(error)}"
+                f"the environment of {name} failed in a render: {describe_error(error)}"
             ) from error
         found = np.asarray(picture)
         if found.dtype != np.uint8 or found.ndim != 3 or found.shape[2] != 3 or not found.size:
@@ -129,7 +129,7 @@ class Filmed(GoalVectorEnv):
         self.envs.close()
 
 
-def _check_modes(task: TaskShape) -> None:
+def _check_modes(task: TaskSpec) -> None:
     """Refuse an environment that does not draw, before Gymnasium warns and it fails."""
     from mrn.envs.custom import make_env
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from mrn.checked import Checked, Limits
 from mrn.envs.rewards import FetchReward, HandReward, Reward
-from mrn.errors import UserError
+from mrn.utils.errors import UserError
+from mrn.utils.validation import Bounds, Validated
 
 DEFAULT_EPOCHS = 50
 """Epochs for an environment of the user's own."""
@@ -16,11 +16,11 @@ DEFAULT_EPOCHS = 50
 MOST = 10**7
 """Values of a vector and steps of an episode, at most: more is what no machine holds."""
 
-Size = Annotated[int, Limits(least=1, most=MOST)]
+Size = Annotated[int, Bounds(ge=1, le=MOST)]
 
 
 @dataclass(frozen=True)
-class TaskShape(Checked):
+class TaskSpec(Validated):
     """What a policy has to know of its task, saved with its weights: plain JSON values."""
 
     name: str
@@ -31,7 +31,7 @@ class TaskShape(Checked):
     action_high: tuple[float, ...]
     horizon: Size
     """Steps in an episode, at most."""
-    reward_shift: Annotated[float, Limits(least=-1, most=0)] = 0.0
+    reward_shift: Annotated[float, Bounds(ge=-1, le=0)] = 0.0
     """Added to the environment's rewards."""
     action_dtype: Literal["float32", "float64"] = "float32"
     """Of the environment's actions."""
@@ -70,7 +70,7 @@ class TaskShape(Checked):
 class Task:
     """A goal-reaching task: its shape, its reward, and how long the paper trains on it."""
 
-    shape: TaskShape
+    spec: TaskSpec
     reward: Reward
     epochs: int = DEFAULT_EPOCHS
 
@@ -86,7 +86,7 @@ def _task(
     """A task from its sizes: state, goal and action."""
     state, goal, action = sizes
     low, high = (-1.0,) * action, (1.0,) * action
-    return Task(TaskShape(name, env_id, state, goal, low, high, horizon), reward, epochs)
+    return Task(TaskSpec(name, env_id, state, goal, low, high, horizon), reward, epochs)
 
 
 def _fetch(name: str, env_id: str, state_dim: int = 25, epochs: int = 50) -> Task:
@@ -102,7 +102,7 @@ _PEN_ROTATE = HandReward(ignore_z=True)
 _PEN_FULL = HandReward(position_threshold=0.05, ignore_z=True)
 
 TASKS: dict[str, Task] = {
-    task.shape.name: task
+    task.spec.name: task
     for task in (
         _fetch("FetchReach", "FetchReach-v4", state_dim=10, epochs=25),
         _fetch("FetchPush", "FetchPush-v4"),
@@ -130,7 +130,7 @@ def _further(
 ) -> Task:
     """A task that goes by its id, with the version or without."""
     task = _task(env_id.rpartition("-")[0], env_id, sizes, horizon, reward)
-    return replace(task, shape=replace(task.shape, reward_shift=reward_shift))
+    return replace(task, spec=replace(task.spec, reward_shift=reward_shift))
 
 
 _TOUCHED = {
@@ -153,8 +153,8 @@ _MAZES = {
     },
 }
 
-FURTHER: dict[str, Task] = {
-    task.shape.name: task
+EXTRA_TASKS: dict[str, Task] = {
+    task.spec.name: task
     for task in (
         _further("HandReach-v3", (63, 15, 20), 50, FetchReward(0.01)),
         *(
@@ -186,7 +186,7 @@ The Hand's other dense rewards leave [-1, 0].
 """
 
 ON_ENVPOOL = frozenset(
-    [*(task.shape.env_id for task in (*TASKS.values(), *FURTHER.values())), *DENSE]
+    [*(task.spec.env_id for task in (*TASKS.values(), *EXTRA_TASKS.values())), *DENSE]
 )
 """Ids that EnvPool simulates as Gymnasium-Robotics does: a test copies states and compares.
 
@@ -208,23 +208,23 @@ def find_task(
         return task
     from mrn.envs.custom import task_of  # Gymnasium is only needed for a user's own environment
 
-    return task_of(*own_terms(name, reward_shift), env_kwargs)
+    return task_of(*resolve_env_id(name, reward_shift), env_kwargs)
 
 
 def _known(name: str) -> Task | None:
     """The task of that name or Gymnasium id that is listed here."""
-    for task in (*TASKS.values(), *FURTHER.values()):
-        if name in (task.shape.name, task.shape.env_id):
+    for task in (*TASKS.values(), *EXTRA_TASKS.values()):
+        if name in (task.spec.name, task.spec.env_id):
             return task
     return None
 
 
-def own_terms(name: str, reward_shift: float = 0.0) -> tuple[str, float]:
+def resolve_env_id(name: str, reward_shift: float = 0.0) -> tuple[str, float]:
     """The Gymnasium id of an environment, and the shift of its reward where none is given."""
     task = _known(name)
     if task is None:
         return name, reward_shift
-    return task.shape.env_id, reward_shift or task.shape.reward_shift
+    return task.spec.env_id, reward_shift or task.spec.reward_shift
 
 
 def native_task(
@@ -238,9 +238,9 @@ def native_task(
         UserError: It is one, and something is asked of it that is for others.
     """
     task = _known(name)
-    if task is None or (env_kwargs and task.shape.name in FURTHER):
+    if task is None or (env_kwargs and task.spec.name in EXTRA_TASKS):
         return None
-    if env_kwargs or reward_shift not in (0, task.shape.reward_shift):
+    if env_kwargs or reward_shift not in (0, task.spec.reward_shift):
         what = "env_kwargs" if env_kwargs else "reward_shift"
         raise UserError(f"{what} is for environments of your own, not for {name}")
     return task

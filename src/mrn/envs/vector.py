@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mrn.envs.tasks import TaskShape
-from mrn.errors import UserError
+from mrn.envs.tasks import TaskSpec
+from mrn.utils.errors import UserError
 
 
 class Observation(NamedTuple):
@@ -37,7 +37,7 @@ class GoalVectorEnv(ABC):
     engine: str
     """What simulates them."""
 
-    def __init__(self, task: TaskShape, num_envs: int, first: int = 0) -> None:
+    def __init__(self, task: TaskSpec, num_envs: int, first: int = 0) -> None:
         """Say what the environments are, and how many.
 
         Args:
@@ -125,12 +125,12 @@ SUCCESS = ("is_success", "success")
 """What info calls success, the first that is there counts: Gymnasium-Robotics, and its mazes."""
 
 
-def success_of(info: Mapping[str, Any]) -> Any:
+def success_from_info(info: Mapping[str, Any]) -> Any:
     """Whether a step was at the goal, as Gymnasium environments tell it; None where they do not."""
     return next((info[key] for key in SUCCESS if key in info), None)
 
 
-def told_success(info: Mapping[str, Any], otherwise: np.ndarray) -> np.ndarray:
+def batched_success(info: Mapping[str, Any], otherwise: np.ndarray) -> np.ndarray:
     """The same of N environments, shape (N,): each one's own word, and else what is given.
 
     A vector of Gymnasium has a key as soon as one environment tells it; a mask says which do.

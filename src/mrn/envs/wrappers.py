@@ -9,12 +9,12 @@ from typing import Any
 import gymnasium as gym
 
 from mrn.envs.custom import make_env
-from mrn.envs.tasks import TaskShape
-from mrn.own import describe
-from mrn.signals import end_with_parent
+from mrn.envs.tasks import TaskSpec
+from mrn.utils.plugins import describe_error
+from mrn.utils.signals import set_parent_death_signal
 
 
-class Resting(gym.Wrapper[Any, Any, Any, Any]):
+class FreezeWhenDone(gym.Wrapper[Any, Any, Any, Any]):
     """An environment that does nothing from the end of an episode until it is seeded anew.
 
     A vector of environments has one clock: one whose episode is over is stepped on until all are,
@@ -45,34 +45,34 @@ class Resting(gym.Wrapper[Any, Any, Any, Any]):
         return answer
 
 
-class Located(gym.Wrapper[Any, Any, Any, Any]):
+class AnnotateErrors(gym.Wrapper[Any, Any, Any, Any]):
     """Says where an error happened before it leaves the process, and its traceback, behind."""
 
     def reset(self, **options: Any) -> Any:
         """Begin an episode."""
-        with _located():
+        with _annotate_errors():
             return super().reset(**options)
 
     def step(self, action: Any) -> Any:
         """Take an action."""
-        with _located():
+        with _annotate_errors():
             return super().step(action)
 
 
 @contextmanager
-def _located() -> Iterator[None]:
+def _annotate_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise RuntimeError(describe(error)) from None
+        raise RuntimeError(describe_error(error)) from None
 
 
-def make_resting_env(task: TaskShape) -> gym.Env[Any, Any]:
+def make_frozen_env(task: TaskSpec) -> gym.Env[Any, Any]:
     """Make one of a vector's environments."""
-    return Resting(make_env(task.env_id, task.env_kwargs))
+    return FreezeWhenDone(make_env(task.env_id, task.env_kwargs))
 
 
-def make_worker_env(task: TaskShape, parent: int) -> gym.Env[Any, Any]:
+def make_worker_env(task: TaskSpec, parent: int) -> gym.Env[Any, Any]:
     """Make an environment in a worker process, which lives exactly as long as the training.
 
     Gymnasium makes one in the process of the training too, to look at it: that one stays as it is.
@@ -83,5 +83,5 @@ def make_worker_env(task: TaskShape, parent: int) -> gym.Env[Any, Any]:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         # Not SIG_IGN: a simulator that the environment starts would inherit it.
         signal.signal(signal.SIGTERM, lambda *_: None)
-        end_with_parent(signal.SIGKILL)
-    return Located(make_resting_env(task))
+        set_parent_death_signal(signal.SIGKILL)
+    return AnnotateErrors(make_frozen_env(task))

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mrn.errors import UserError
-from mrn.extras import import_extra
-from mrn.files import new_file, write_atomically
-from mrn.training.agent import Agent
+from mrn.agent import Agent
+from mrn.utils.errors import UserError
+from mrn.utils.extras import import_extra
+from mrn.utils.files import prepare_output_file, write_atomically
 from mrn.version import __version__
 
 INPUTS = ("observation", "desired_goal")
@@ -41,7 +41,7 @@ def export(agent: Agent, path: str | Path, force: bool = False) -> None:
             policy is one of the user's own that ONNX cannot express.
     """
     path = Path(path)
-    new_file(path, (".onnx",), force)
+    prepare_output_file(path, (".onnx",), force)
     import_extra("onnx", "onnx")
     import_extra("onnxscript", "onnx")
     runtime = import_extra("onnxruntime", "onnx")
@@ -52,7 +52,7 @@ def export(agent: Agent, path: str | Path, force: bool = False) -> None:
     except Exception as error:  # whatever the exporter raises on a user's own actor
         first = str(error).strip().partition("\n")[0]
         raise UserError(
-            f"the actor of agent {agent.config.agent!r} cannot be exported to ONNX: {first}"
+            f"the actor of agent {agent.config.algo!r} cannot be exported to ONNX: {first}"
         ) from error
     _compare(agent, session, inputs)
     write_atomically(path, content)
@@ -83,7 +83,7 @@ def _translate(agent: Agent, inputs: tuple[Tensor, Tensor]) -> bytes:
         )
     model = program.model_proto
     model.producer_name, model.producer_version = "mrn", __version__
-    model.doc_string = f"A policy of {agent.shape.name}."
+    model.doc_string = f"A policy of {agent.spec.name}."
     # The exporter notes where in which file of this machine each step stands.
     for part in (model.graph, *model.functions, *model.graph.node, *model.graph.value_info):
         del part.metadata_props[:]
@@ -109,10 +109,10 @@ def _compare(agent: Agent, session: Any, inputs: tuple[Tensor, Tensor]) -> None:
     (action,) = session.run([OUTPUT], given)
     expected, _ = agent.predict(given)
     difference = np.abs(action - expected)
-    bounds = np.abs([agent.shape.action_low, agent.shape.action_high]).max(axis=0)
+    bounds = np.abs([agent.spec.action_low, agent.spec.action_high]).max(axis=0)
     close = difference <= TOLERANCE * np.maximum(bounds, 1)  # NaN is not
     if not (action.dtype == expected.dtype and close.all()):
         raise UserError(
-            f"the exported actor of agent {agent.config.agent!r} is not the policy: its actions "
+            f"the exported actor of agent {agent.config.algo!r} is not the policy: its actions "
             f"differ by up to {difference.max():g}; nothing was written"
         )

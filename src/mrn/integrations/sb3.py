@@ -6,10 +6,10 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
-from mrn.critics import REFERENCE_WIDTH, Critic, Dims, make_critic
-from mrn.envs.checks import goal_space
-from mrn.errors import UserError
-from mrn.extras import import_extra
+from mrn.critics import REFERENCE_HIDDEN_DIM, Critic, Dims, make_critic
+from mrn.envs.requirements import goal_space
+from mrn.utils.errors import UserError
+from mrn.utils.extras import import_extra
 
 import_extra("stable_baselines3", "sb3")  # says how to install it, where the next lines would not
 
@@ -51,7 +51,7 @@ class GoalCritics(ContinuousCritic):
         observation_space: spaces.Dict,
         action_space: spaces.Box,
         critic: str,
-        width: int,
+        hidden_dim: int,
         n_critics: int,
     ) -> None:
         """Make the critics; each begins with weights of its own.
@@ -60,7 +60,7 @@ class GoalCritics(ContinuousCritic):
             observation_space: Of a goal environment.
             action_space: Its actions.
             critic: As `mrn.make_critic` takes it.
-            width: As `mrn.make_critic` takes it.
+            hidden_dim: As `mrn.make_critic` takes it.
             n_critics: How many.
         """
         state, goal = (spaces.flatdim(observation_space[key]) for key in KEYS)
@@ -77,7 +77,7 @@ class GoalCritics(ContinuousCritic):
         )
         self.dims, self.n_critics = dims, n_critics
         for number in range(n_critics):
-            network = make_critic(critic, dims.state, dims.action, dims.goal, width)
+            network = make_critic(critic, dims.state, dims.action, dims.goal, hidden_dim)
             self.add_module(f"qf{number}", network)
             self.q_networks.append(network)
 
@@ -107,7 +107,7 @@ class _WithGoalCritics(BasePolicy):
         action_space: spaces.Box,
         lr_schedule: Schedule,
         critic: str = "mrn",
-        critic_width: int = REFERENCE_WIDTH,
+        critic_width: int = REFERENCE_HIDDEN_DIM,
         **kwargs: Any,
     ) -> None:
         """Build actor, critics and targets; `policy_kwargs` come here.

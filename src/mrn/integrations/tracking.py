@@ -11,34 +11,34 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mrn.checked import Checked, Whole, from_dict
+from mrn.agent import Agent
 from mrn.config import Config, flatten
-from mrn.errors import UserError, look_up
-from mrn.extras import import_extra
-from mrn.files import parse_json, read_bounded, write_atomically
-from mrn.training.agent import Agent
-from mrn.training.events import scalars
-from mrn.training.layout import METRICS, TRACKING
+from mrn.runs.layout import METRICS, TRACKING
+from mrn.runs.metrics import Row, read_metrics
+from mrn.runs.tensorboard import scalars
 from mrn.training.loop import Callback
-from mrn.training.metrics import Row, read_metrics
+from mrn.utils.errors import UserError, lookup
+from mrn.utils.extras import import_extra
+from mrn.utils.files import parse_json, read_limited, write_atomically
+from mrn.utils.validation import NonNegativeInt, Validated, from_dict
 
 PROJECT = "mrn"
 
 
 @dataclass(frozen=True)
-class Kept(Checked):
+class Kept(Validated):
     """What a run's folder keeps of its tracking; by it a resumed run goes on in the same place."""
 
     tracker: str
     id: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
     """Of the run, where it is tracked."""
-    epochs: Whole = 0
+    epochs: NonNegativeInt = 0
     """How many were logged."""
 
     def __post_init__(self) -> None:
         """Check all: the file may come from anywhere."""
         super().__post_init__()
-        look_up("tracker", self.tracker, TRACKERS)
+        lookup("tracker", self.tracker, TRACKERS)
         if not (self.id.isascii() and self.id.isalnum()):  # it becomes part of file names
             raise UserError(f"id must be letters and digits, got {self.id!r}")
 
@@ -154,7 +154,7 @@ def _warn(what: str) -> None:
 
 
 @contextmanager
-def tracking(name: str | None, folder: Path) -> Iterator[Sequence[Callback]]:
+def open_trackers(name: str | None, folder: Path) -> Iterator[Sequence[Callback]]:
     """The callbacks that track a run: by the named tracker, or by the one the folder knows of.
 
     Args:
@@ -176,7 +176,7 @@ def tracking(name: str | None, folder: Path) -> Iterator[Sequence[Callback]]:
 
 def _find(name: str | None, folder: Path) -> Tracker | None:
     if name is not None:
-        look_up("tracker", name, TRACKERS)
+        lookup("tracker", name, TRACKERS)
     try:
         kept = _read(folder / TRACKING)
         if name is None:
@@ -193,5 +193,5 @@ def _read(file: Path) -> Kept | None:
     """What is kept in a file of unknown origin, if it is there."""
     if not file.exists():
         return None
-    kept: Kept = from_dict(Kept, parse_json(read_bounded(file), str(file)), str(file))
+    kept: Kept = from_dict(Kept, parse_json(read_limited(file), str(file)), str(file))
     return kept

@@ -7,14 +7,11 @@ from typing import Annotated
 
 import numpy as np
 
-from mrn.checked import Count, Limits, Seed, check
-from mrn.device import memory_errors, torch_threads
+from mrn.agent import Agent
 from mrn.envs import GoalVectorEnv
-from mrn.envs.goals import ChosenGoal, at_goal
-from mrn.envs.rendering import Filmed
-from mrn.errors import UserError
-from mrn.files import new_file, write_atomically
-from mrn.integrations.pictures import (
+from mrn.envs.goals import ChosenGoal, is_at_goal
+from mrn.envs.rendering import RenderedEnv
+from mrn.integrations.frames import (
     WRITERS,
     check_packages,
     fitted,
@@ -22,14 +19,17 @@ from mrn.integrations.pictures import (
     marked,
     side_by_side,
 )
-from mrn.seeding import derive_seed
-from mrn.training.agent import Agent
 from mrn.training.reach import chosen_goal
-from mrn.training.rollout import play_many
+from mrn.training.rollout import iter_rollouts
+from mrn.utils.device import memory_errors, torch_threads
+from mrn.utils.errors import UserError
+from mrn.utils.files import prepare_output_file, write_atomically
+from mrn.utils.seeding import derive_seed
+from mrn.utils.validation import Bounds, PositiveInt, Seed, check
 
-Size = Annotated[int, Limits(least=64, most=1024)]
+Size = Annotated[int, Bounds(ge=64, le=1024)]
 """Pixels."""
-ALONE, IN_GRID = 480, 240
+SINGLE_PROCESS, IN_GRID = 480, 240
 """Heights of an episode's picture, if none is asked for."""
 LARGEST = 2048
 """Pixels of a side of the film: more is what few machines play, and a grid is kept in memory."""
@@ -84,8 +84,8 @@ def record(
             is out of range, the goal does not fit, or the environment or this machine cannot draw.
     """
     if size is None:
-        size = IN_GRID if grid else ALONE
-    for name, value, accepted in (("episodes", episodes, Count), ("seed", seed, Seed)):
+        size = IN_GRID if grid else SINGLE_PROCESS
+    for name, value, accepted in (("episodes", episodes, PositiveInt), ("seed", seed, Seed)):
         check(name, value, accepted)
     check("size", size, Size)
     size += size % 2
@@ -94,7 +94,7 @@ def record(
         raise _too_large(rows * size)
     path = Path(path)
     ending = path.suffix.lower()
-    new_file(path, tuple(WRITERS), force)
+    prepare_output_file(path, tuple(WRITERS), force)
     check_packages(ending)
     target = None if goal is None else chosen_goal(agent, goal)
     film = _Film(agent, episodes, seed, target, grid, size)
@@ -119,7 +119,7 @@ class _Film:
         self.agent, self.episodes, self.seed, self.grid, self.size = (
             agent, episodes, seed, grid, size,
         )  # fmt: skip
-        self.camera = Filmed(agent.shape, size, goal)
+        self.camera = RenderedEnv(agent.spec, size, goal)
         self.envs: GoalVectorEnv = self.camera
         if goal is not None:
             self.envs = ChosenGoal(self.camera, goal, agent.task.reward)
@@ -147,9 +147,9 @@ class _Film:
         """The marked pictures of each episode."""
         reward = self.agent.task.reward
         seed = derive_seed(self.seed, "video")
-        for played in play_many(self.envs, self.agent.act, self.episodes, seed):
+        for played in iter_rollouts(self.envs, self.agent.act, self.episodes, seed):
             length = int(played.length[0])
-            at_start = at_goal(played.achieved[:, 0], played.goal[0, 0], reward)
+            at_start = is_at_goal(played.achieved[:, 0], played.goal[0, 0], reward)
             reached = np.concatenate([at_start, played.success[0, :length]])
             self.reached.append(bool(reached[-1]))
             yield [

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from mrn.envs.rewards import Reward
-from mrn.envs.tasks import TaskShape
-from mrn.errors import UserError
+from mrn.envs.tasks import TaskSpec
+from mrn.utils.errors import UserError
 
 
 class Episodes(NamedTuple):
@@ -30,14 +30,14 @@ class Episodes(NamedTuple):
     terminated: np.ndarray  # (N,), whether the environment, not the clock, ended it
 
     @classmethod
-    def allocate(cls, shape: TaskShape, num_envs: int) -> "Episodes":
+    def allocate(cls, spec: TaskSpec, num_envs: int) -> "Episodes":
         """Arrays to be filled in place, again and again."""
-        n, t = num_envs, shape.horizon
+        n, t = num_envs, spec.horizon
         return cls(
-            state=np.zeros((n, t + 1, shape.state_dim), np.float32),
-            achieved=np.zeros((n, t + 1, shape.goal_dim), np.float32),
-            goal=np.zeros((n, t + 1, shape.goal_dim), np.float32),
-            action=np.zeros((n, t + 1, shape.action_dim), np.float32),
+            state=np.zeros((n, t + 1, spec.state_dim), np.float32),
+            achieved=np.zeros((n, t + 1, spec.goal_dim), np.float32),
+            goal=np.zeros((n, t + 1, spec.goal_dim), np.float32),
+            action=np.zeros((n, t + 1, spec.action_dim), np.float32),
             success=np.zeros((n, t), bool),
             length=np.zeros(n, np.int64),
             terminated=np.zeros(n, bool),
@@ -61,7 +61,7 @@ def check_capacity(capacity: int, at_once: int, horizon: int) -> None:
     """
     if capacity < at_once * horizon:
         raise UserError(
-            f"capacity must be at least the {at_once} episodes of {horizon} transitions that are "
+            f"buffer_size must be at least the {at_once} episodes of {horizon} transitions that are "
             f"stored at once ({at_once * horizon}), got {capacity}"
         )
 
@@ -71,7 +71,7 @@ class ReplayBuffer:
 
     def __init__(
         self,
-        shape: TaskShape,
+        spec: TaskSpec,
         capacity: int,
         device: torch.device,
         at_once: int = 1,
@@ -80,21 +80,21 @@ class ReplayBuffer:
         """Allocate all memory once.
 
         Args:
-            shape: Sizes of what is stored.
+            spec: Sizes of what is stored.
             capacity: Transitions to hold, in episodes of full length.
             device: Where to hold them.
             at_once: Episodes that one `add` brings, at most.
             reward: The task's, which tells in which episodes something moved: where what was
                 achieved at the end does not count as achieved at the start.
         """
-        check_capacity(capacity, at_once, shape.horizon)
+        check_capacity(capacity, at_once, spec.horizon)
         if capacity > LARGEST:
             raise UserError(
                 f"a process holds at most {LARGEST:,} transitions, got {capacity:,}: lower "
-                "--capacity"
+                "buffer_size"
             )
-        self.horizon, self.reward = shape.horizon, reward
-        self.rows = capacity // shape.horizon * (shape.horizon + 1)
+        self.horizon, self.reward = spec.horizon, reward
+        self.rows = capacity // spec.horizon * (spec.horizon + 1)
 
         def table(width: int) -> Tensor:
             return torch.zeros(self.rows, width, device=device)
@@ -103,15 +103,15 @@ class ReplayBuffer:
             return torch.zeros(self.rows, dtype=dtype, device=device)
 
         try:
-            self.state, self.action = table(shape.state_dim), table(shape.action_dim)
-            self.achieved, self.goal = table(shape.goal_dim), table(shape.goal_dim)
+            self.state, self.action = table(spec.state_dim), table(spec.action_dim)
+            self.achieved, self.goal = table(spec.goal_dim), table(spec.goal_dim)
             self.since_start, self.until_end = column(torch.int32), column(torch.int32)
             self.terminated = column(torch.bool)  # of the transition that leaves this row
             self.moved = column(torch.bool)  # of the episode; follows from the other tables
             self.transitions = column(torch.int32)  # ring of rows that have an action, in order
         except RuntimeError as error:
             raise UserError(
-                f"no memory for a replay of {capacity:,} transitions on {device}; lower --capacity"
+                f"no memory for a replay of {capacity:,} transitions on {device}; lower buffer_size"
             ) from error
         self.written = (
             0  # rows written since the run began; the next one goes here, modulo the ring
@@ -125,7 +125,7 @@ class ReplayBuffer:
 
     @property
     def nbytes(self) -> int:
-        """Memory of all tables."""
+        """Return the memory of all tables in bytes."""
         return sum(value.nbytes for value in vars(self).values() if isinstance(value, Tensor))
 
     @property

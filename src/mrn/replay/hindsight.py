@@ -11,7 +11,7 @@ from torch import Tensor
 from mrn.batch import Batch
 from mrn.envs.rewards import Reward
 from mrn.replay.buffer import ReplayBuffer
-from mrn.replay.memory import Relabel
+from mrn.replay.config import GoalSelectionStrategy
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Hindsight:
     same effect, it changes how often a transition is seen and not what follows from it.
     """
 
-    relabel: Relabel
+    strategy: GoalSelectionStrategy
     probability: float
     reward: Reward
     redraws: int = 0
@@ -78,15 +78,15 @@ class Hindsight:
             next_state=buffer.state.index_select(0, next_row),
             reward=self.reward(buffer.achieved.index_select(0, next_row), goal),
             terminated=buffer.terminated.index_select(0, row),
-            steps=torch.where(relabelled & (offset > 0), offset.float(), torch.inf),
+            steps_to_goal=torch.where(relabelled & (offset > 0), offset.float(), torch.inf),
         )
 
     def _offset(self, buffer: ReplayBuffer, row: Tensor, uniform: Tensor) -> Tensor:
         """Rows from a transition to the one whose achieved goal it may get."""
         until_end = buffer.until_end.index_select(0, row)
-        if self.relabel == "final":
+        if self.strategy == "final":
             return until_end
-        if self.relabel == "future":
+        if self.strategy == "future":
             return 1 + (uniform * until_end).int()
         since_start = buffer.since_start.index_select(0, row)
         return 1 + (uniform * (since_start + until_end)).int() - since_start

@@ -4,9 +4,9 @@ import torch
 from torch import Tensor, nn
 
 from mrn.batch import Batch
-from mrn.envs.tasks import TaskShape
-from mrn.scale import LEAST_STD, LIMIT, RAW_LIMIT
-from mrn.team import ALONE, Team
+from mrn.distributed import SINGLE_PROCESS, Ranks
+from mrn.envs.tasks import TaskSpec
+from mrn.utils.normalization import CLIP_RAW, CLIP_STD, MIN_STD
 
 
 class RunningNorm(nn.Module):
@@ -29,13 +29,13 @@ class RunningNorm(nn.Module):
         self.register_buffer("scale", torch.ones(size))
 
     @torch.no_grad()
-    def update(self, values: Tensor, team: Team = ALONE) -> None:
+    def update(self, values: Tensor, ranks: Ranks = SINGLE_PROCESS) -> None:
         """Take in values of shape (B, size), and those of the other processes."""
-        values = values.double().clamp(-RAW_LIMIT, RAW_LIMIT)
+        values = values.double().clamp(-CLIP_RAW, CLIP_RAW)
         mean = values.mean(dim=0)
         count = torch.full_like(mean, len(values))
         moments = torch.stack([count, mean, (values - mean).square().sum(dim=0)])  # (3, size)
-        for each in team.gather(moments):
+        for each in ranks.all_gather(moments):
             self._merge(each[0, 0], *each[1:])
 
     def _merge(self, count: Tensor, mean: Tensor, squares: Tensor) -> None:
@@ -48,27 +48,27 @@ class RunningNorm(nn.Module):
         self.count.copy_(total)
         variance = self.squares / self.count
         self.shift.copy_(self.mean)
-        self.scale.copy_(variance.clamp(min=LEAST_STD**2).rsqrt())
+        self.scale.copy_(variance.clamp(min=MIN_STD**2).rsqrt())
 
     def forward(self, values: Tensor) -> Tensor:
         """Values standardised and clipped."""
-        values = values.clamp(-RAW_LIMIT, RAW_LIMIT)  # a copy, which the rest works in
-        return values.sub_(self.shift).mul_(self.scale).clamp_(-LIMIT, LIMIT)
+        values = values.clamp(-CLIP_RAW, CLIP_RAW)  # a copy, which the rest works in
+        return values.sub_(self.shift).mul_(self.scale).clamp_(-CLIP_STD, CLIP_STD)
 
 
 class Normalizer(nn.Module):
     """One running norm for states, one for goals."""
 
-    def __init__(self, shape: TaskShape) -> None:
+    def __init__(self, spec: TaskSpec) -> None:
         """Start both as the identity."""
         super().__init__()
-        self.state = RunningNorm(shape.state_dim)
-        self.goal = RunningNorm(shape.goal_dim)
+        self.state = RunningNorm(spec.state_dim)
+        self.goal = RunningNorm(spec.goal_dim)
 
-    def update(self, batch: Batch, team: Team = ALONE) -> None:
+    def update(self, batch: Batch, ranks: Ranks = SINGLE_PROCESS) -> None:
         """Take in the states and goals of some transitions, and of the other processes'."""
-        self.state.update(batch.state, team)
-        self.goal.update(batch.goal, team)
+        self.state.update(batch.state, ranks)
+        self.goal.update(batch.goal, ranks)
 
     def forward(self, batch: Batch) -> Batch:
         """The batch with states and goals standardised."""

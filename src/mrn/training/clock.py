@@ -6,25 +6,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from mrn.checked import Checked, NonNegative, Whole
-from mrn.training.metrics import Row
+from mrn.runs.metrics import Row
+from mrn.utils.validation import NonNegativeFloat, NonNegativeInt, Validated
 
 
 @dataclass
-class Clock(Checked):
+class Clock(Validated):
     """Seconds spent in each part of an epoch, and the steps it has played.
 
     Checkpoints hold it: an epoch that was interrupted has taken the time before, too.
     """
 
-    rollout: NonNegative = 0.0
-    update: NonNegative = 0.0
-    evaluation: NonNegative = 0.0
-    steps: Whole = 0
+    rollout: NonNegativeFloat = 0.0
+    update: NonNegativeFloat = 0.0
+    evaluation: NonNegativeFloat = 0.0
+    steps: NonNegativeInt = 0
 
     @contextmanager
     def __call__(self, part: Literal["rollout", "update", "evaluation"]) -> Iterator[None]:
-        """Count the time of a block towards a part."""
+        """Add the time spent in a block to one part of the epoch."""
         started = time.perf_counter()
         yield
         setattr(self, part, getattr(self, part) + time.perf_counter() - started)

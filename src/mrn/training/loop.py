@@ -1,28 +1,28 @@
-"""The training loop: envs -> rollout -> replay -> learner.update -> evaluate -> run folder."""
+"""The training loop: envs -> rollout -> replay -> algorithm.update -> evaluate -> run folder."""
 
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from mrn.agent import Agent
 from mrn.config import Config
 from mrn.critics import find_critic
-from mrn.device import default_threads, find_device, memory_errors, torch_threads
+from mrn.distributed import Ranks, join_ranks, launch_command
 from mrn.envs import GoalVectorEnv, find_task, make_envs
-from mrn.errors import RunError
-from mrn.naming import NO_CRITIC
-from mrn.seeding import derive_seed
-from mrn.signals import Interruption
-from mrn.team import Team, joined, launcher
-from mrn.training.about import as_begun, check_processes
-from mrn.training.agent import Agent
-from mrn.training.checkpoint import Checkpoints
-from mrn.training.evaluate import evaluate
-from mrn.training.layout import weights_file
-from mrn.training.metrics import Row, reached
-from mrn.training.progress import TrainingProgress, say
-from mrn.training.rundir import Follower, RunDir, is_finished_run
+from mrn.runs.checkpoint import Checkpoints
+from mrn.runs.layout import weights_file
+from mrn.runs.metrics import Row, reached_stop_at
+from mrn.runs.provenance import check_processes, with_original_machine
+from mrn.runs.run_dir import NullRunDir, RunDir, is_finished_run
+from mrn.training.evaluation import evaluate
+from mrn.training.progress import TrainingProgress, print_line
 from mrn.training.trainer import Trainer
+from mrn.utils.device import default_threads, find_device, memory_errors, torch_threads
+from mrn.utils.errors import RunError
+from mrn.utils.naming import NO_CRITIC
+from mrn.utils.seeding import derive_seed
+from mrn.utils.signals import InterruptHandler
 
 Callback = Callable[[Agent, Row], bool | None]
 """Is called at the end of each epoch with the agent and the epoch's row of metrics, when both are
@@ -50,8 +50,8 @@ def run(
         RunError: The run cannot go on; its last checkpoint is whole.
         Interrupted: It was asked to end, by Ctrl-C or SIGTERM, and has saved.
     """
-    with joined() as team:
-        return _run(config, folder, progress and team.leads, resume, callbacks, team)
+    with join_ranks() as ranks:
+        return _run(config, folder, progress and ranks.is_main, resume, callbacks, ranks)
 
 
 def _run(
@@ -60,45 +60,45 @@ def _run(
     progress: bool,
     resume: bool,
     callbacks: Sequence[Callback],
-    team: Team,
+    ranks: Ranks,
 ) -> Agent:
     if config.critic != NO_CRITIC:
         find_critic(config.critic)
-    here = as_begun(config, folder) if resume else config
+    here = with_original_machine(config, folder) if resume else config
     device = find_device(here.device)
     task = find_task(config.task, config.reward_shift, config.env_kwargs)
-    shape, plan = task.shape, config.schedule
+    spec, plan = task.spec, config.schedule
     epochs, threads = config.epochs or task.epochs, here.threads or default_threads()
     config = replace(config, epochs=epochs)
 
-    if resume and folder.is_dir() and is_finished_run(folder, config, shape):
-        say(f"{folder} is finished: there is nothing left to train", progress)
+    if resume and folder.is_dir() and is_finished_run(folder, config, spec):
+        print_line(f"{folder} is finished: there is nothing left to train", progress)
         return Agent.load(weights_file(folder), device)
     if resume:
-        check_processes(folder, team.size)
+        check_processes(folder, ranks.size)
     with memory_errors(SMALLER):
-        trainer, checkpoints = Trainer(config, task, device, team), Checkpoints(folder)
+        trainer, checkpoints = Trainer(config, task, device, ranks), Checkpoints(folder)
 
     def make(count: int) -> GoalVectorEnv:
-        engine = (config.engine, threads, config.workers, config.worker_timeout)
-        return make_envs(shape, count, *engine, first=team.rank * count)
+        engine = (config.engine, threads, config.async_envs, config.env_timeout)
+        return make_envs(spec, count, *engine, first=ranks.rank * count)
 
-    tests = -(-min(plan.episodes, plan.eval_episodes or 1) // team.size)
+    tests = -(-min(plan.num_envs, plan.eval_episodes or 1) // ranks.size)
     place = {"threads": str(threads), "device": device.type}
-    about = (folder, config, shape, resume, trainer.metrics, team.size, place)
-    go_on = f"{launcher(team.size)} resume {shlex.quote(str(folder))}"
+    about = (folder, config, spec, resume, trainer.metrics, ranks.size, place)
+    go_on = f"{launch_command(ranks.size)} resume {shlex.quote(str(folder))}"
     with (
         memory_errors(f"a new run needs less: {SMALLER}", RunError),
         torch_threads(threads),
-        make(plan.episodes // team.size) as envs,
+        make(plan.num_envs // ranks.size) as envs,
         make(tests) as test_envs,
-        RunDir(*about) if team.leads else Follower() as run_dir,
-        TrainingProgress(f"{shape.name} {config.method}", epochs, plan.cycles, progress) as display,
-        Interruption("saving after this cycle", team) as interruption,
+        RunDir(*about) if ranks.is_main else NullRunDir() as run_dir,
+        TrainingProgress(f"{spec.name} {config.method}", epochs, plan.cycles, progress) as display,
+        InterruptHandler("saving after this cycle", ranks) as interruption,
     ):
-        display.say(f"{shape.name}, {config.agent} with critic {config.critic}, seed {config.seed}")
-        many = f", {team.size} processes" if team.size > 1 else ""
-        memory = trainer.replay.nbytes * team.size / 2**20
+        display.say(f"{spec.name}, {config.algo} with critic {config.critic}, seed {config.seed}")
+        many = f", {ranks.size} processes" if ranks.size > 1 else ""
+        memory = trainer.replay.nbytes * ranks.size / 2**20
         display.say(f"on {device}{many}, replay {memory:,.0f} MiB, in {folder}")
         rows = checkpoints.load(trainer)
         run_dir.begin(rows)
@@ -108,7 +108,7 @@ def _run(
             while trainer.cycle < plan.cycles:
                 losses = train_cycle(trainer, envs)
                 display.cycle(trainer.epoch, trainer.clock.rate)
-                if interruption.agreed() and trainer.cycle < plan.cycles:
+                if interruption.requested() and trainer.cycle < plan.cycles:
                     checkpoints.save(trainer, run_dir.rows)
                     raise interruption.end(go_on)
             row = training_row(trainer, losses)
@@ -119,10 +119,10 @@ def _run(
             run_dir.log(row)  # after the weights: an epoch that is listed has them
             trainer.next_epoch()
             display.epoch(row)
-            asked = [callback(trainer.agent, row) for callback in callbacks if team.leads]
-            ends = trainer.epoch > epochs or reached(row, config.stop_at)
-            ends = bool(team.most(ends or True in asked))
-            interrupted = interruption.agreed()
+            asked = [callback(trainer.agent, row) for callback in callbacks if ranks.is_main]
+            ends = trainer.epoch > epochs or reached_stop_at(row, config.stop_at)
+            ends = bool(ranks.all_reduce_max(ends or True in asked))
+            interrupted = interruption.requested()
             if ends or interrupted or (trainer.epoch - 1) % config.checkpoint_every == 0:
                 checkpoints.save(trainer, run_dir.rows)
             if ends:
@@ -132,7 +132,7 @@ def _run(
     return trainer.agent
 
 
-SMALLER = "lower --width, --batch-size, --episodes or --capacity"
+SMALLER = "lower hidden_dim, batch_size, num_envs or buffer_size"
 
 
 def train_cycle(trainer: Trainer, envs: GoalVectorEnv) -> dict[str, float]:
@@ -164,7 +164,7 @@ def evaluate_epoch(trainer: Trainer, envs: GoalVectorEnv) -> Row:
     seed = derive_seed(config.seed, "evaluation", trainer.epoch)
     with trainer.clock("evaluation"), torch_threads(1):
         episodes, act = config.schedule.eval_episodes, trainer.agent.act
-        result = evaluate(envs, act, episodes, seed, team=trainer.team)
+        result = evaluate(envs, act, episodes, seed, ranks=trainer.ranks)
     return {
         "success": result.success,
         "success_any": result.success_any,
@@ -176,5 +176,5 @@ def keep_weights(trainer: Trainer, folder: Path, success: float | None) -> None:
     """Save the latest weights, and as the best ones too if no epoch was better."""
     best = (success or 0.0) >= trainer.best
     trainer.best = max(trainer.best, success or 0.0)
-    for name in ("latest", *(["best"] if best else [])) if trainer.team.leads else ():
+    for name in ("latest", *(["best"] if best else [])) if trainer.ranks.is_main else ():
         trainer.agent.save(weights_file(folder, name))

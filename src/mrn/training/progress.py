@@ -81,14 +81,14 @@ class TrainingProgress:
         self.bar.stop()
 
 
-def say(text: str, shown: bool = True) -> None:
+def print_line(text: str, shown: bool = True) -> None:
     """Print a line, where anything is to be shown."""
     Console(file=sys.stdout, highlight=False, quiet=not shown).print(
         text, markup=False, soft_wrap=True
     )
 
 
-def shown(played: Iterable[Episodes], episodes: int) -> Iterator[Episodes]:
+def with_progress_bar(played: Iterable[Episodes], episodes: int) -> Iterator[Episodes]:
     """The same episodes, with a bar on a terminal while they are played."""
     columns = (TextColumn("episodes"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(file=sys.stderr)

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from mrn.checked import Count, check
-from mrn.envs.goals import as_goal, at_goal
-from mrn.errors import UserError
-from mrn.own import describe
-from mrn.scale import LIMIT
-from mrn.training.agent import Agent
+from mrn.agent import Agent
+from mrn.envs.goals import is_at_goal, parse_goal
+from mrn.utils.errors import UserError
+from mrn.utils.normalization import CLIP_STD
+from mrn.utils.plugins import describe_error
+from mrn.utils.validation import PositiveInt, check
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,15 @@ def chosen_goal(agent: Agent, values: Any) -> np.ndarray:
     """
     seen = agent.normalizer.goal
     mean, std = seen.shift.double().cpu().numpy(), 1 / seen.scale.double().cpu().numpy()
-    goal = as_goal(values, agent.shape, mean.tolist())
+    goal = parse_goal(values, agent.spec, mean.tolist())
     away = np.abs(goal - mean) / std
     worst = int(away.argmax())
-    if away[worst] > LIMIT:
-        low, high = mean[worst] - LIMIT * std[worst], mean[worst] + LIMIT * std[worst]
+    if away[worst] > CLIP_STD:
+        low, high = mean[worst] - CLIP_STD * std[worst], mean[worst] + CLIP_STD * std[worst]
         warnings.warn(
             f"value {worst + 1} of the goal, {goal[worst]:g}, is unlike the goals of the training: "
             f"{away[worst]:.1f} standard deviations from their mean. The policy sees all beyond "
-            f"{LIMIT:g} as the same, so it may not get there; from {low:.3g} to {high:.3g} it can "
+            f"{CLIP_STD:g} as the same, so it may not get there; from {low:.3g} to {high:.3g} it can "
             "tell goals apart",
             stacklevel=3,
         )
@@ -62,8 +62,8 @@ def reach(
     Raises:
         UserError: The goal or the environment does not fit the policy, or the environment fails.
     """
-    steps = agent.shape.horizon if steps is None else steps
-    check("steps", steps, Count)
+    steps = agent.spec.horizon if steps is None else steps
+    check("steps", steps, PositiveInt)
     target = chosen_goal(agent, goal)
     _check_env(agent, env)
     if observation is None:
@@ -86,19 +86,19 @@ def _is_there(agent: Agent, observation: Any, goal: np.ndarray) -> bool:
         achieved = np.empty(0)
     if achieved.shape != goal.shape:
         raise UserError(
-            f"the environment is no goal environment like {agent.shape.name}: its observations "
+            f"the environment is no goal environment like {agent.spec.name}: its observations "
             f"must have an 'achieved_goal' of {len(goal)} values"
         )
-    return bool(at_goal(achieved[None], goal, agent.task.reward)[0])
+    return bool(is_at_goal(achieved[None], goal, agent.task.reward)[0])
 
 
 def _check_env(agent: Agent, env: Any) -> None:
     if not (hasattr(env, "reset") and hasattr(env, "step") and hasattr(env, "action_space")):
         raise UserError(f"reach needs a Gymnasium environment, got {type(env).__name__}")
-    found, own = env.action_space.shape, (agent.shape.action_dim,)
+    found, own = env.action_space.shape, (agent.spec.action_dim,)
     if found != own:
         raise UserError(
-            f"this policy of {agent.shape.name} has actions of shape {own}, the environment's have "
+            f"this policy of {agent.spec.name} has actions of shape {own}, the environment's have "
             f"{found}"
             + ("; give a single environment, not a vector" if hasattr(env, "num_envs") else "")
         )
@@ -109,7 +109,7 @@ def _call(agent: Agent, what: str, method: Any) -> Any:
     try:
         return method()
     except Exception as error:
-        name = agent.shape.name
+        name = agent.spec.name
         raise UserError(
-            f"the environment of {name} failed in a {what}: {describe(error)}"
+            f"the environment of {name} failed in a {what}: {describe_error(error)}"
         ) from error

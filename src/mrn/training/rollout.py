@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from mrn.distributed import SINGLE_PROCESS, Ranks
 from mrn.envs import GoalVectorEnv, Observation
-from mrn.errors import DIVERGED, RunError
 from mrn.replay import Episodes
-from mrn.team import ALONE, Team
+from mrn.utils.errors import DIVERGED_HINT, RunError
 
 Policy = Callable[[Observation], np.ndarray]
 """Observations of N environments to actions in [-1, 1], shape (N, action)."""
 
 
-def play(
+def collect_episodes(
     envs: GoalVectorEnv,
     policy: Policy,
     into: Episodes,
@@ -40,7 +40,7 @@ def play(
     _store(into, 0, observation, envs.first)
     for t in range(envs.task.horizon):
         action = policy(observation)
-        _check("policy's action", action, t, envs.first, DIVERGED)
+        _check("policy's action", action, t, envs.first, DIVERGED_HINT)
         step = envs.step(action)
         observation = step.observation
         into.action[:, t] = action
@@ -56,18 +56,18 @@ def play(
     return into
 
 
-def play_many(
-    envs: GoalVectorEnv, policy: Policy, episodes: int, seed: int, team: Team = ALONE
+def iter_rollouts(
+    envs: GoalVectorEnv, policy: Policy, episodes: int, seed: int, ranks: Ranks = SINGLE_PROCESS
 ) -> Iterator[Episodes]:
-    """Play so many episodes since a seed, as many at a time as a team has environments.
+    """Play so many episodes since a seed, as many at a time as there are environments over all ranks.
 
     Yields:
         Episodes of this process, in arrays that the next ones overwrite. Environments play in
         lockstep, so that leaving out the surplus of the last round favours no one.
     """
     into = Episodes.allocate(envs.task, envs.num_envs)
-    for before in range(0, episodes, envs.num_envs * team.size):
-        played = play(envs, policy, into, seed, before // (envs.num_envs * team.size))
+    for before in range(0, episodes, envs.num_envs * ranks.size):
+        played = collect_episodes(envs, policy, into, seed, before // (envs.num_envs * ranks.size))
         wanted = min(max(episodes - before - envs.first, 0), envs.num_envs)
         yield Episodes(*(values[:wanted] for values in played))
 

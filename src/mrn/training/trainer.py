@@ -6,19 +6,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mrn.agent import Agent, check_tensors
+from mrn.algorithms import AlgorithmSettings
 from mrn.config import Config
-from mrn.device import torch_threads
+from mrn.distributed import SINGLE_PROCESS, Ranks
 from mrn.envs import GoalVectorEnv, Task
-from mrn.errors import DIVERGED, RunError, UserError
-from mrn.files import checksum
 from mrn.replay import Episodes, Hindsight, ReplayBuffer
 from mrn.replay.buffer import check_capacity
-from mrn.seeding import derive_seed, make_generator
-from mrn.team import ALONE, Team
-from mrn.training.agent import Agent, check_fit
+from mrn.runs.metrics import check_columns
 from mrn.training.clock import Clock
-from mrn.training.metrics import check_columns
-from mrn.training.rollout import play
+from mrn.training.rollout import collect_episodes
+from mrn.utils.device import torch_threads
+from mrn.utils.errors import DIVERGED_HINT, RunError, UserError
+from mrn.utils.files import checksum
+from mrn.utils.seeding import derive_seed, make_generator
 
 
 class Trainer:
@@ -30,29 +31,30 @@ class Trainer:
     """
 
     def __init__(
-        self, config: Config, task: Task, device: torch.device, team: Team = ALONE
+        self, config: Config, task: Task, device: torch.device, ranks: Ranks = SINGLE_PROCESS
     ) -> None:
         """Build an untrained agent and an empty replay.
 
         Raises:
-            UserError: The processes of the team cannot share the work equally.
+            UserError: The ranks cannot divide the work equally.
         """
-        self.config, self.team, memory = config, team, config.memory
-        totals = {"episodes": config.schedule.episodes, "batch_size": config.learning.batch_size}
-        count, self.batch_size = team.divide(**totals)
-        check_capacity(memory.capacity, config.schedule.episodes, task.shape.horizon)
-        self.agent = Agent(config, task.shape, device)
-        check_columns(self.metrics, f"METRICS of agent {config.agent!r}")
-        for optimizer in self.agent.learner.optimizers.values():
-            optimizer.combine = team.average
-        self.episodes = Episodes.allocate(task.shape, count)
-        capacity, reward = memory.capacity // team.size, task.reward if memory.redraws else None
-        self.replay = ReplayBuffer(task.shape, capacity, device, count, reward)
+        self.config, self.ranks, memory = config, ranks, config.replay
+        assert isinstance(config.algo_config, AlgorithmSettings)
+        totals = {"num_envs": config.schedule.num_envs, "batch_size": config.algo_config.batch_size}
+        count, self.batch_size = ranks.divide(**totals)
+        check_capacity(memory.buffer_size, config.schedule.num_envs, task.spec.horizon)
+        self.agent = Agent(config, task.spec, device)
+        check_columns(self.metrics, f"METRICS of algorithm {config.algo!r}")
+        for optimizer in self.agent.algorithm.optimizers.values():
+            optimizer.combine = ranks.all_reduce_mean
+        self.episodes = Episodes.allocate(task.spec, count)
+        capacity, reward = memory.buffer_size // ranks.size, task.reward if memory.redraws else None
+        self.replay = ReplayBuffer(task.spec, capacity, device, count, reward)
         self.hindsight = Hindsight(
-            memory.relabel, memory.relabel_probability, task.reward, memory.redraws
+            memory.goal_selection_strategy, memory.her_ratio, task.reward, memory.redraws
         )
         self.generators = {
-            name: make_generator(config.seed, name, device, team.rank)
+            name: make_generator(config.seed, name, device, ranks.rank)
             for name in ("replay", "learning", "exploration")
         }
         self.losses = torch.zeros(len(self.metrics), device=device)
@@ -63,44 +65,44 @@ class Trainer:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Names of the learner's metrics."""
-        return self.agent.learner.METRICS
+        """Names of the algorithm's metrics."""
+        return self.agent.algorithm.METRICS
 
     @property
     def played(self) -> int:
         """Episodes since the run began."""
         schedule = self.config.schedule
-        return ((self.epoch - 1) * schedule.cycles + self.cycle) * schedule.episodes
+        return ((self.epoch - 1) * schedule.cycles + self.cycle) * schedule.num_envs
 
     def collect(self, envs: GoalVectorEnv) -> None:
         """Play one episode in each environment, exploring; store them and learn their scale."""
         seed = derive_seed(self.config.seed, "environments", self.epoch)
         with torch_threads(1):
-            uniform = self.played < self.config.schedule.random_episodes
+            uniform = self.played < self.config.schedule.warmup_episodes
             exploring = (envs.task.horizon, envs.num_envs, self.generators["exploration"], uniform)
-            play(envs, self.agent.explorer(*exploring), self.episodes, seed, self.cycle)
+            collect_episodes(envs, self.agent.explorer(*exploring), self.episodes, seed, self.cycle)
             steps = int(self.episodes.length.sum())
             self.replay.add(self.episodes)
             newest = self.hindsight.newest(self.replay, steps, self.generators["replay"])
-            self.agent.normalizer.update(newest, self.team)
-        played = int(self.team.total(torch.tensor(steps)))
+            self.agent.normalizer.update(newest, self.ranks)
+        played = int(self.ranks.all_reduce_sum(torch.tensor(steps)))
         self.env_steps += played
         self.clock.steps += played
 
     def learn(self) -> None:
-        """Take a cycle's updates, and what the learner does after them; metrics add up."""
-        learner, count = self.agent.learner, self.config.schedule.updates
+        """Take a cycle's updates, and what the algorithm does after them; metrics add up."""
+        algorithm, count = self.agent.algorithm, self.config.schedule.gradient_steps
         sampling, learning = self.generators["replay"], self.generators["learning"]
         for number in range(self.updates + 1, self.updates + count + 1):
             batch = self.hindsight.sample(self.replay, self.batch_size, sampling)
-            metrics = learner.update(self.agent.normalizer(batch), number, learning)
+            metrics = algorithm.update(self.agent.normalizer(batch), number, learning)
             if metrics.shape != self.losses.shape:
                 raise UserError(
-                    f"update of agent {self.config.agent!r} must return a value for each of "
+                    f"update of algorithm {self.config.algo!r} must return a value for each of "
                     f"{self.metrics}, got shape {tuple(metrics.shape)}"
                 )
             self.losses += metrics
-        learner.end_cycle()
+        algorithm.end_cycle()
         self.updates += count
         self.cycle += 1
 
@@ -110,14 +112,14 @@ class Trainer:
         Raises:
             RunError: One is not a finite number.
         """
-        count = max(self.cycle * self.config.schedule.updates, 1)
-        (losses,) = self.team.average([self.losses])
+        count = max(self.cycle * self.config.schedule.gradient_steps, 1)
+        (losses,) = self.ranks.all_reduce_mean([self.losses])
         means = dict(zip(self.metrics, (losses / count).tolist(), strict=True))
         for name, value in means.items():
             if not math.isfinite(value):
                 raise RunError(
                     f"{name} is not a finite number after {self.updates:,} updates (epoch "
-                    f"{self.epoch}, cycle {self.cycle}); {DIVERGED}",
+                    f"{self.epoch}, cycle {self.cycle}); {DIVERGED_HINT}",
                     resumable=False,
                 )
         return means
@@ -139,7 +141,7 @@ class Trainer:
             **self.agent.state_dict(),
             **{
                 f"{name}.{key}": value
-                for name, optimizer in self.agent.learner.optimizers.items()
+                for name, optimizer in self.agent.algorithm.optimizers.items()
                 for key, value in optimizer.state_dict().items()
             },
             "losses": self.losses,
@@ -149,15 +151,15 @@ class Trainer:
     def is_own(self, name: str) -> bool:
         """Whether one of `tensors` differs between the processes of a run.
 
-        Weights are the same in all, and so are their moments and the normaliser. What a learner
+        Weights are the same in all, and so are their moments and the normaliser. What a algorithm
         notes in buffers it notes of its own batches.
         """
-        buffers = (f"learner.{buffer}" for buffer, _ in self.agent.learner.named_buffers())
+        buffers = (f"algorithm.{buffer}" for buffer, _ in self.agent.algorithm.named_buffers())
         return name == "losses" or name.startswith("generator.") or name in buffers
 
     def fingerprint(self) -> str:
         """A checksum of all that the processes of a run have in common; nothing for one alone."""
-        shared = self.tensors() if self.team.size > 1 else {}
+        shared = self.tensors() if self.ranks.size > 1 else {}
         return checksum(
             b"".join(v.cpu().numpy().tobytes() for k, v in shared.items() if not self.is_own(k))
         )
@@ -177,8 +179,8 @@ class Trainer:
                 generator.set_state(saved)
             else:  # of another kind of device: go on from a new seed
                 purpose = f"{name} after {counters['updates']}"
-                generator.manual_seed(derive_seed(self.config.seed, purpose, self.team.rank))
-        check_fit(own, tensors, "the checkpoint")
+                generator.manual_seed(derive_seed(self.config.seed, purpose, self.ranks.rank))
+        check_tensors(own, tensors, "the checkpoint")
         for name, value in own.items():
             value.copy_(tensors[name])
         for name, value in counters.items():

@@ -8,8 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mrn.errors import unknown
-from mrn.tables import Table
+from mrn.utils.errors import unknown_name
+from mrn.utils.tables import Table
 
 PREFIX = "zoo:"
 CARD = "card.json"
@@ -35,7 +35,7 @@ def find_entry(run: str | Path) -> Path | None:
         return None
     name = str(run).removeprefix(PREFIX)
     if name not in entries():
-        raise unknown("policy of the zoo", name, list(entries()), "`mrn zoo` tells of them")
+        raise unknown_name("policy of the zoo", name, list(entries()), "`mrn zoo` tells of them")
     return FOLDER / name
 
 

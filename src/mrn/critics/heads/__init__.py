@@ -12,7 +12,7 @@ from mrn.critics.heads.wide_norm import WideNorm, WideNormReleased
 
 __all__ = ["ENCODER", "HEADS", "Head", "HeadDesign"]
 
-ENCODER = 176
+ENCODER_DIM = 176
 """The paper's width of e1, e2 and of a projection's hidden layer."""
 
 
@@ -38,15 +38,15 @@ class HeadDesign:
 HEADS: dict[str, HeadDesign] = {
     "mrn": HeadDesign(
         MRN,
-        ENCODER,
+        ENCODER_DIM,
         "rms_i(phi_i(x) - phi_i(y)) + max_j relu(h_j(x) - h_j(y))",
         sizes_encoder=True,
     ),
-    "mrn-sym": HeadDesign(MRNSymmetric, 2 * ENCODER, "rms_i(phi_i(x) - phi_i(y))"),
-    "mrn-asym": HeadDesign(MRNAsymmetric, 2 * ENCODER, "max_j relu(h_j(x) - h_j(y))"),
+    "mrn-sym": HeadDesign(MRNSymmetric, 2 * ENCODER_DIM, "rms_i(phi_i(x) - phi_i(y))"),
+    "mrn-asym": HeadDesign(MRNAsymmetric, 2 * ENCODER_DIM, "max_j relu(h_j(x) - h_j(y))"),
     "mrn-squared": HeadDesign(
         MRNSquared,
-        ENCODER,
+        ENCODER_DIM,
         "mean_i (phi_i(x) - phi_i(y))^2 + max_j relu(h_j(x) - h_j(y))",
         sizes_encoder=True,
     ),

@@ -8,17 +8,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mrn.agent import Agent
 from mrn.critics import Critic
 from mrn.critics.heads.mrn import MRN
 from mrn.critics.metric import MetricCritic
-from mrn.device import memory_errors, torch_threads
-from mrn.errors import UserError
 from mrn.replay import Episodes
-from mrn.seeding import derive_seed
-from mrn.training.agent import Agent
-from mrn.training.evaluate import FEWER, evaluation_envs, first_success
-from mrn.training.progress import shown
-from mrn.training.rollout import play_many
+from mrn.training.evaluation import FEWER, evaluation_envs, first_success
+from mrn.training.progress import with_progress_bar
+from mrn.training.rollout import iter_rollouts
+from mrn.utils.device import memory_errors, torch_threads
+from mrn.utils.errors import UserError
+from mrn.utils.seeding import derive_seed
 
 Array = NDArray[np.float64]
 
@@ -61,7 +61,7 @@ class Inspection:
     critic: str
     episodes: int
     success: float
-    """Share of episodes that reach their goal at some step."""
+    """Fraction of episodes that reach their goal at some step."""
     goal_triangle: Violations
     """Of -Q between real states, the goal being what the next one has achieved."""
     embedding_triangle: Violations | None
@@ -87,8 +87,10 @@ def watch(
     critic_of(agent)
     envs = evaluation_envs(agent, episodes, seed, engine)
     with envs, torch_threads(1), memory_errors(FEWER):
-        played = play_many(envs, agent.act, episodes, derive_seed(seed, "evaluation"))
-        parts = [_moments(some) for some in (shown(played, episodes) if progress else played)]
+        played = iter_rollouts(envs, agent.act, episodes, derive_seed(seed, "evaluation"))
+        parts = [
+            _moments(some) for some in (with_progress_bar(played, episodes) if progress else played)
+        ]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     state, action, achieved, goal = (torch.as_tensor(x, device=agent.device) for x in columns[:4])
     return Moments(state, action, achieved, goal, columns[4], columns[5])
@@ -118,9 +120,9 @@ def critic_of(agent: Agent) -> Critic:
     Raises:
         UserError: The agent has none.
     """
-    if agent.learner.critic is None:
-        raise UserError(f"{agent.config.agent} learns without a critic: there is none to inspect")
-    return agent.learner.critic
+    if agent.algorithm.critic is None:
+        raise UserError(f"{agent.config.algo} learns without a critic: there is none to inspect")
+    return agent.algorithm.critic
 
 
 def inspect(agent: Agent, moments: Moments, seed: int = 0) -> Inspection:
@@ -131,7 +133,7 @@ def inspect(agent: Agent, moments: Moments, seed: int = 0) -> Inspection:
     state, action, achieved = moments.state, moments.action, moments.achieved
     rank, linear, bias = _counts_steps(agent, moments)
     return Inspection(
-        task=agent.shape.name,
+        task=agent.spec.name,
         critic=agent.config.critic,
         episodes=len(moments.success),
         success=float(moments.success.mean()),
@@ -184,7 +186,7 @@ def _counts_steps(
         return None, None, None
     columns = (moments.state, moments.action, moments.goal)
     learned = distance(agent, *(column[before] for column in columns)).double().cpu().numpy()
-    gamma = agent.learner.discount
+    gamma = agent.algorithm.discount
     # The reward is taken at the next state: the step that reaches the goal costs nothing.
     cost = discounted_cost(steps, gamma)
     rank = float(np.corrcoef(ranks(learned), ranks(steps))[0, 1])

@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from rich.table import Table
 
-from mrn.files import make_folder, write_atomically
-from mrn.plotting import pyplot
+from mrn.agent import Agent
 from mrn.studies.inspection.measure import (
     LEAST_SUCCESSES,
     Inspection,
@@ -19,7 +18,8 @@ from mrn.studies.inspection.measure import (
     discounted_cost,
     distance,
 )
-from mrn.training.agent import Agent
+from mrn.utils.files import make_writable_folder, write_atomically
+from mrn.utils.plotting import import_pyplot
 
 GRID = 60
 """Goals along each side of the picture's plane."""
@@ -54,7 +54,7 @@ def _add_triangle(shown: Table, what: str, found: Violations) -> None:
 
 def write(found: Inspection, agent: Agent, moments: Moments, folder: Path) -> list[Path]:
     """Write inspect.json and inspect.png."""
-    make_folder(folder)
+    make_writable_folder(folder)
     paths = [folder / "inspect.json", folder / "inspect.png"]
     write_atomically(paths[0], json.dumps(asdict(found), indent=2).encode())
     write_atomically(paths[1], draw(agent, moments))
@@ -63,7 +63,7 @@ def write(found: Inspection, agent: Agent, moments: Moments, folder: Path) -> li
 
 def draw(agent: Agent, moments: Moments) -> bytes:
     """-Q over goals around a state, and -Q against the true number of steps, as PNG."""
-    figure = pyplot().figure(figsize=(9.5, 4), layout="constrained")
+    figure = import_pyplot().figure(figsize=(9.5, 4), layout="constrained")
     plane, steps = figure.subplots(1, 2)
     across, up, values = goal_plane(agent, moments)
     image = plane.pcolormesh(across, up, values, shading="auto", cmap="viridis")
@@ -78,7 +78,7 @@ def draw(agent: Agent, moments: Moments) -> bytes:
     chosen = torch.as_tensor(before, device=agent.device)
     learned = distance(agent, moments.state[chosen], moments.action[chosen], moments.goal[chosen])
     steps.scatter(moments.steps_left[before], learned.cpu(), s=4, alpha=0.25, linewidths=0)
-    gamma, longest = agent.learner.discount, agent.shape.horizon
+    gamma, longest = agent.algorithm.discount, agent.spec.horizon
     line = np.arange(1, longest + 1)
     cost = discounted_cost(line.astype(float), gamma)
     steps.plot(line, cost, color="gray", linewidth=1, label="exact")
@@ -86,7 +86,7 @@ def draw(agent: Agent, moments: Moments) -> bytes:
     steps.legend(fontsize=8)
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=130)
-    pyplot().close(figure)
+    import_pyplot().close(figure)
     return content.getvalue()
 
 

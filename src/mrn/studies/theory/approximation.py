@@ -5,13 +5,13 @@ import torch
 from torch import Tensor
 
 from mrn.critics.heads.mrn import asymmetric_part
-from mrn.seeding import derive_seed, make_generator
 from mrn.studies.theory.checks import lift
 from mrn.studies.theory.mdp import optimal_values, pair_rewards, random_mdps
 from mrn.studies.toy.models import MODELS
 from mrn.studies.toy.square import shortest_path_length, slope_length
 from mrn.studies.toy.study import Settings, train
-from mrn.tables import Table
+from mrn.utils.seeding import derive_seed, make_generator
+from mrn.utils.tables import Table
 
 ETA = 0.3
 TRAINING = Settings(etas=(ETA,), test_pairs=1000, iterations=300)

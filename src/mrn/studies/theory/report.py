@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 
-from mrn.seeding import derive_seed
 from mrn.studies.theory.approximation import axioms_table, landmarks_table
 from mrn.studies.theory.checks import (
     ALTERNATING,
@@ -25,7 +24,8 @@ from mrn.studies.theory.mdp import (
     random_maps,
     random_mdps,
 )
-from mrn.tables import Table, require_sections, write_sections
+from mrn.utils.seeding import derive_seed
+from mrn.utils.tables import Table, require_sections, write_sections
 
 DISCOUNTS = (0.5, 0.9, 0.98)
 COUNT, STATES, ACTIONS, GOALS = 100, 6, 3, 5

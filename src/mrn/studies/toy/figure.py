@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from mrn.critics.heads.mrn import MRN
-from mrn.plotting import COLOURS, pyplot, save
 from mrn.studies.toy.models import MODELS, QuasimetricModel
 from mrn.studies.toy.square import shortest_path, shortest_path_length
 from mrn.studies.toy.study import Fit, draw_pairs
+from mrn.utils.plotting import COLORS, import_pyplot, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,13 +37,13 @@ def draw_study(fits: list[Fit], path: Path) -> None:
     Curves are means over seeds, drawn up to the iteration at which the mean is lowest, with a
     band of one standard error. Lines are means over seeds of the best errors.
     """
-    figure = pyplot().figure(figsize=(11, 6.2), layout="constrained")
+    figure = import_pyplot().figure(figsize=(11, 6.2), layout="constrained")
     square, *axes = figure.subplots(2, 3).flat
     _draw_square(square, SHOWN_ETA)
     by_name = {fit.name: fit for fit in fits}
     for i, (eta, ax) in enumerate(zip(fits[0].settings.etas, axes, strict=False)):
         for name in CURVES:
-            fit, colour = by_name[name], COLOURS[name]
+            fit, colour = by_name[name], COLORS[name]
             mean = fit.errors[:, i].mean(axis=1)
             band = fit.errors[:, i].std(axis=1, ddof=1) / len(fit.settings.seeds) ** 0.5
             shown = slice(1, mean.argmin() + 1)  # iteration 0 has no place on the axis
@@ -53,13 +53,13 @@ def draw_study(fits: list[Fit], path: Path) -> None:
             ax.fill_between(at, low, high, color=colour, alpha=0.2, linewidth=0)
             ax.plot(at[-1:], mean[shown][-1:], "o", color=colour, markersize=4)
         for name, dashes in RIVALS.items():
-            style = {"color": COLOURS[name], "linestyle": dashes, "linewidth": 1}
+            style = {"color": COLORS[name], "linestyle": dashes, "linewidth": 1}
             ax.axhline(by_name[name].best[i].mean(), label=MODELS[name].title, **style)
         ax.set(title=f"η = {eta}", xscale="log", xlabel="iteration")
         ax.set(yscale="log", ylim=(3e-4, 1), ylabel="mean squared error")
     handles, labels = ax.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
-    save(figure, path)
+    save_figure(figure, path)
 
 
 def draw_parts(fit: Fit, path: Path) -> None:
@@ -72,7 +72,7 @@ def draw_parts(fit: Fit, path: Path) -> None:
     true = shortest_path_length(start, goals, SHOWN_ETA)
     symmetric, asymmetric = parts(model, start, goals)
     learned = symmetric + asymmetric
-    figure = pyplot().figure(figsize=(11, 6.8), layout="constrained")
+    figure = import_pyplot().figure(figsize=(11, 6.8), layout="constrained")
     axes = list(figure.subplots(2, 3).flat)
     pictures = {
         f"true distance d* (η = {SHOWN_ETA})": true,
@@ -97,7 +97,7 @@ def draw_parts(fit: Fit, path: Path) -> None:
         ax.axvline(SHOWN_ETA, color="white", linewidth=0.8, linestyle="--")
         ax.set(title=title, xlabel="x", ylabel="height")
     _draw_shares(axes[-1], fit)
-    save(figure, path)
+    save_figure(figure, path)
 
 
 @torch.no_grad()
@@ -125,9 +125,9 @@ def _draw_shares(ax: "Axes", fit: Fit) -> None:
         for eta in settings.etas
     ]
     at = [str(eta) for eta in settings.etas]
-    ax.bar(at, shares, color=COLOURS["mrn-asym"], label="asymmetric")
+    ax.bar(at, shares, color=COLORS["mrn-asym"], label="asymmetric")
     rest = [1 - share for share in shares]
-    ax.bar(at, rest, bottom=shares, color=COLOURS["mrn-sym"], label="symmetric")
+    ax.bar(at, rest, bottom=shares, color=COLORS["mrn-sym"], label="symmetric")
     ax.set(title="mean share of the parts", xlabel="η", ylim=(0, 1))
     ax.legend(loc="upper right", framealpha=1)
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from mrn.critics import REFERENCE_WIDTH, nearest_size
+from mrn.critics import REFERENCE_HIDDEN_DIM, nearest_size
 from mrn.critics.base import Critic, Dims, count_parameters, mlp
 from mrn.critics.bilinear import Bilinear
-from mrn.critics.heads import ENCODER, HEADS, Head, HeadDesign
+from mrn.critics.heads import ENCODER_DIM, HEADS, Head, HeadDesign
 from mrn.critics.monolithic import Monolithic
 
 POINTS = Dims(state=2, action=0, goal=2)
@@ -77,7 +77,7 @@ MODELS: dict[str, Model] = {
 def make_model(name: str, width: int) -> nn.Module:
     """A network with as many parameters as a monolithic one of the given width."""
     build = MODELS[name].build
-    encoder = round(ENCODER * width / REFERENCE_WIDTH)
+    encoder = round(ENCODER_DIM * width / REFERENCE_HIDDEN_DIM)
     with torch.device("meta"):  # shapes only: no memory, no random numbers
         target = count_parameters(Monolithic(POINTS, width))
         size = nearest_size(lambda size: count_parameters(build(encoder, size)), target)

@@ -13,8 +13,8 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from mrn.errors import RunError
-from mrn.signals import end_with_parent, none_left_behind
+from mrn.utils.errors import RunError
+from mrn.utils.signals import kill_children_on_error, set_parent_death_signal
 
 Result = TypeVar("Result")
 
@@ -30,7 +30,7 @@ def run_all(work: Mapping[str, Callable[[], Result]], workers: int) -> dict[str,
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, context, _prepare)
     try:
-        with none_left_behind():
+        with kill_children_on_error():
             with _without_ctrl_c():  # each `submit` may start a process
                 names = {pool.submit(work[name]): name for name in reversed(list(work))}
             results = _collect(names)
@@ -47,7 +47,7 @@ def run_all(work: Mapping[str, Callable[[], Result]], workers: int) -> dict[str,
 
 def _prepare() -> None:
     """In each process: do not outlive the study, and leave the other cores to the others."""
-    end_with_parent(signal.SIGKILL)
+    set_parent_death_signal(signal.SIGKILL)
     torch.set_num_threads(1)
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from mrn.device import default_threads
-from mrn.errors import Interrupted
-from mrn.files import make_folder, write_atomically
-from mrn.plotting import pyplot
 from mrn.studies.toy.figure import asymmetric_share, draw_parts, draw_study
 from mrn.studies.toy.models import MODELS
 from mrn.studies.toy.study import CHANGED, CHANGED_ETAS, Fit, constant_error, sensitivity, study
-from mrn.tables import Table, require_sections, write_sections
+from mrn.utils.device import default_threads
+from mrn.utils.errors import Interrupted
+from mrn.utils.files import make_writable_folder, write_atomically
+from mrn.utils.plotting import import_pyplot
+from mrn.utils.tables import Table, require_sections, write_sections
 
 Row = dict[str, str]
 
@@ -40,10 +40,10 @@ def run(folder: Path, with_sensitivity: bool = False, page: Path | None = None) 
 
 
 def _run(folder: Path, with_sensitivity: bool, page: Path | None) -> list[Table]:
-    pyplot()  # if it is missing, say so before minutes of training, not after
+    import_pyplot()  # if it is missing, say so before minutes of training, not after
     if page:
         require_sections(page, ["best", "sensitivity"] if with_sensitivity else ["best"])
-    make_folder(folder)
+    make_writable_folder(folder)
     workers = default_threads()
     fits = study(workers)
     _write_csv(folder / "curves.csv", _curves(fits))

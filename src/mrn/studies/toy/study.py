@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from mrn.critics.base import count_parameters
-from mrn.seeding import make_generator, seeded_weights
 from mrn.studies.toy.models import MODELS, make_model
 from mrn.studies.toy.pool import run_all
 from mrn.studies.toy.square import shortest_path_length, slope_length
+from mrn.utils.seeding import make_generator, seeded_weights
 
 CHUNK = 1000
 """Pairs of the test set evaluated at a time, so that what is in between stays small."""

@@ -1,0 +1,50 @@
+"""Two critics that learn towards the lower of their own estimates.
+
+Clipped double Q-learning (Fujimoto et al. 2018, Sec. 4.2, https://arxiv.org/abs/1802.09477): errors
+that make one critic too hopeful are seldom shared by the other.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from mrn.algorithms.base import Algorithm, AlgorithmSettings, CriticFactory
+from mrn.algorithms.losses import bellman_target
+from mrn.algorithms.targets import target_of
+from mrn.batch import Batch
+from mrn.critics import Critic, Dims
+
+
+class TwinCriticAlgorithm(Algorithm):
+    """A algorithm with two critics of the same architecture, and their targets."""
+
+    critic: Critic
+
+    def __init__(self, dims: Dims, make_critic: CriticFactory, settings: AlgorithmSettings) -> None:
+        """Build the critics, whose weights differ from the start, and their targets."""
+        super().__init__(dims, make_critic, settings)
+        self.critic, self.twin = make_critic(), make_critic()
+        self.critic_target, self.twin_target = target_of(self.critic), target_of(self.twin)
+        self._critic_weights: list[Tensor] = [*self.critic.parameters(), *self.twin.parameters()]
+        self._critic_pairs = [(self.critic_target, self.critic), (self.twin_target, self.twin)]
+
+    def target(self, batch: Batch, next_action: Tensor) -> Tensor:
+        """r + gamma min_i Q_i'(s', a', g), clipped to what rewards allow; shape (B,)."""
+        inputs = (batch.next_state, next_action, batch.goal)
+        next_q = torch.minimum(self.critic_target(*inputs), self.twin_target(*inputs))
+        return bellman_target(batch.reward, batch.terminated, next_q, self.discount)
+
+    def critic_gradients(self, batch: Batch, target: Tensor) -> tuple[Tensor, Tensor, Any, Any]:
+        """Set the gradients of sum_i mean (Q_i(s, a, g) - target)^2.
+
+        Returns:
+            The loss, the first critic's mean, and both goal sides, for the actor's loss.
+        """
+        state, action, goal = batch.state, batch.action, batch.goal
+        side, twin_side = self.critic.goal_side(state, goal), self.twin.goal_side(state, goal)
+        q = self.critic.score(state, action, side)
+        loss = F.mse_loss(q, target) + F.mse_loss(self.twin.score(state, action, twin_side), target)
+        loss.backward()
+        return loss, q.mean(), side, twin_side

@@ -1,0 +1,1 @@
+"""Read runs, compare them, and draw figures and reports."""

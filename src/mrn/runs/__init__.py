@@ -1,0 +1,1 @@
+"""Run folders: settings, metrics, checkpoints, weights and their provenance."""

@@ -1,0 +1,1 @@
+"""Shared helpers that know nothing about reinforcement learning."""

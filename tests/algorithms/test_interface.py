@@ -1,0 +1,218 @@
+"""An algorithm is known by its interface alone: one without a critic trains, saves and resumes."""
+
+import json
+import re
+from dataclasses import dataclass, field, make_dataclass
+from typing import Annotated, ClassVar
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+import mrn
+from mrn import cli
+from mrn.algorithms import ALGORITHMS, Algorithm, AlgorithmSettings
+from mrn.algorithms.adam import Adam
+from mrn.algorithms.exploration import NoiseSettings, add_noise
+from mrn.algorithms.networks import Actor
+from mrn.studies.inspection import measure
+from mrn.utils.validation import Bounds, NonNegativeFloat
+from tests.reliability.helpers import same_run
+from tests.training.helpers import metrics, same_weights, tiny_run
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("imitation_loss", "norm"), "must return a value for each of .*'norm'.*got shape .1,"),
+        (("loss"), "METRICS of agent 'gcsl' must be a tuple of names, .* got 'loss'"),
+        (("success",), "each once and none of epoch, .*success.*got .'success',"),
+        (("loss", "loss"), "each once"),
+    ],
+)
+def test_metrics_that_could_not_be_told_apart(names, message, tmp_path, monkeypatch):
+    monkeypatch.setattr(ALGORITHMS["gcsl"], "METRICS", names)
+    with pytest.raises(mrn.UserError, match=message):
+        tiny_run(tmp_path / "run", algo="gcsl", epochs=1)
+
+
+@dataclass(frozen=True)
+class ClonerSettings(NoiseSettings, AlgorithmSettings):
+    """Of the algorithm below."""
+
+    jitter: NonNegativeFloat = 0.01
+    """Noise on the actions that are imitated."""
+
+
+class Cloner(Algorithm):
+    """Imitates the actions of the replay: no critic, two optimisers, random numbers in updates."""
+
+    Settings: ClassVar[type[AlgorithmSettings]] = ClonerSettings
+    METRICS = ("imitation_loss",)
+    uses_critic = False
+
+    def __init__(self, dims, make_critic, settings):
+        super().__init__(dims, make_critic, settings)
+        self.settings = settings
+        self.actor = Actor(dims, settings.width)
+        first, *rest = self.actor.parameters()
+        self._optimizers = {"first": Adam([first], 1e-2), "rest": Adam(rest, 1e-3)}
+        self.register_buffer("cycles", torch.zeros(()))
+
+    @property
+    def optimizers(self):
+        return getattr(self, "_optimizers", {})
+
+    def update(self, batch, number, generator: torch.Generator) -> Tensor:
+        noise = torch.randn(batch.action.shape, generator=generator)
+        target = batch.action + self.settings.jitter * noise
+        loss = F.mse_loss(self.actor(batch.state, batch.goal), target)
+        for optimizer in self.optimizers.values():
+            optimizer.zero_grad()
+        loss.backward()
+        for optimizer in self.optimizers.values():
+            optimizer.step()
+        return loss.detach().unsqueeze(0)
+
+    def end_cycle(self):
+        self.cycles += 1
+
+    def explorer(self, steps, num_envs, generator):
+        return add_noise(self.actor, self.settings, steps, num_envs, generator)
+
+
+@dataclass(frozen=True)
+class LayeredSettings(ClonerSettings):
+    """With settings of more than one value each."""
+
+    layers: tuple[Annotated[int, Bounds(ge=1)], ...] = (64, 64)
+    """Widths."""
+    weights: tuple[float, ...] | None = None
+    """Of each."""
+    names: tuple[str, ...] = ()
+    """Of each, too."""
+
+
+class Layered(Cloner):
+    """The same algorithm, with those."""
+
+    Settings = LayeredSettings
+
+
+@pytest.fixture
+def cloner(monkeypatch):
+    monkeypatch.setitem(ALGORITHMS, "cloner", Cloner)
+
+
+def test_a_algorithm_without_a_critic_trains_and_is_loaded(cloner, tmp_path):
+    agent = tiny_run(tmp_path / "run", algo="cloner", jitter=0.5)
+    rows = metrics(tmp_path / "run")
+    assert [float(row["imitation_loss"]) > 0 for row in rows] == [True, True]
+    assert "critic_loss" not in rows[0]
+    assert agent.algorithm.cycles == 4
+    loaded = mrn.load(tmp_path / "run")
+    assert same_weights(agent, loaded)
+    assert loaded.config.algo_config == ClonerSettings(batch_size=64, hidden_dim=16, jitter=0.5)
+    assert mrn.Config.of("FetchReach", algo="cloner").folder.parts[1] == "cloner-none"
+
+
+def test_its_optimisers_and_random_numbers_survive_a_stop(cloner, tmp_path):
+    tiny_run(tmp_path / "whole", algo="cloner", epochs=3)
+    tiny_run(tmp_path / "run", algo="cloner", epochs=1)
+    tiny_run(tmp_path / "run", algo="cloner", epochs=3, resume=True)
+    assert same_run(tmp_path / "whole", tmp_path / "run")
+
+
+def test_there_is_no_critic_to_inspect(cloner, tmp_path):
+    agent = tiny_run(tmp_path / "run", algo="cloner", epochs=1)
+    with pytest.raises(mrn.UserError, match="cloner learns without a critic"):
+        measure.watch(agent, 2, seed=0)
+
+
+def test_settings_of_another_agent_are_refused_with_the_list(cloner):
+    with pytest.raises(mrn.UserError, match="a setting of ddpg, td3, sac, not of cloner"):
+        mrn.Config.of("FetchReach", algo="cloner", action_penalty=0.5)
+    with pytest.raises(mrn.UserError, match="jitter is a setting of cloner, not of ddpg"):
+        mrn.Config.of("FetchReach", jitter=0.5)
+    with pytest.raises(mrn.UserError, match="has settings of type ClonerSettings"):
+        mrn.Config("FetchReach", algo="cloner", learning=mrn.Config("FetchReach").algo_config)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"layers": (8, 16, 8)},
+        {"layers": ()},
+        {"weights": (-0.5, 1e-5), "names": ("a", "b c"), "jitter": 0.5},
+        {"names": ("x",), "layers": (7,)},
+    ],
+)
+def test_settings_of_many_values(settings, monkeypatch):
+    """On the command line, in config.json and in suites, which have lists."""
+    monkeypatch.setitem(ALGORITHMS, "layered", Layered)
+    config = mrn.Config.of("FetchReach", algo="layered", **settings)
+    assert {name: getattr(config.algo_config, name) for name in settings} == settings
+    parsed = []
+    monkeypatch.setattr(cli.training, "_run", lambda config, *_: parsed.append(config))
+    monkeypatch.setattr("sys.argv", ["mrn", "train", *config.arguments()])
+    cli.main()
+    assert parsed == [config]
+    assert mrn.Config.from_json(json.loads(json.dumps(config.to_dict())), "config.json") == config
+    lists = json.loads(json.dumps(settings))
+    assert mrn.Config.of("FetchReach", algo="layered", **lists) == config
+
+
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [
+        ([8, 0], "layers must be at least 1, got 0"),
+        ([8, 1.5], "layers must be of type int, got 1.5"),
+        (8, "layers must be a list, got 8"),
+    ],
+)
+def test_each_of_many_values_is_checked(layers, message, monkeypatch):
+    monkeypatch.setitem(ALGORITHMS, "layered", Layered)
+    with pytest.raises(mrn.UserError, match=message):
+        mrn.Config.of("FetchReach", algo="layered", layers=layers)
+
+
+@pytest.mark.parametrize("kind", [list[int], set[str], tuple[int, str], bytes])
+def test_a_setting_of_a_type_that_no_setting_can_be(kind, monkeypatch):
+    own = make_dataclass(
+        "Own",
+        [("layers", kind, field(default_factory=kind))],
+        bases=(AlgorithmSettings,),
+        frozen=True,
+    )
+    monkeypatch.setattr(Layered, "Settings", own)
+    monkeypatch.setitem(ALGORITHMS, "layered", Layered)
+    declared = re.escape(f"layers is declared as {kind}, which no setting can be")
+    with pytest.raises(mrn.UserError, match=rf"{declared}.*such as tuple\[int, \.\.\.\]"):
+        mrn.Config.of("FetchReach", algo="layered")
+
+
+def test_optimisers_follow_the_weights(cloner):
+    algorithm = Cloner(mrn.critics.Dims(3, 2, 1), None, ClonerSettings(hidden_dim=4)).double()
+    for optimizer in algorithm.optimizers.values():
+        assert {value.dtype for value in optimizer.mean} == {torch.float64}
+
+
+def test_settings_written_until_now_still_load():
+    """As config.json had them before agents had settings of their own."""
+    old = {
+        "task": "FetchPush", "critic": "mrn", "algo": "ddpg", "seed": 100, "epochs": 8,
+        "engine": "auto", "async_envs": False, "env_timeout": 60.0, "reward_shift": 0.0,
+        "device": "auto", "checkpoint_every": 1, "threads": 1,
+        "schedule": {"cycles": 50, "num_envs": 20, "gradient_steps": 40, "eval_episodes": 100},
+        "algo_config": {
+            "batch_size": 512, "learning_rate": 0.001, "discount": 0.98, "tau": 0.1,
+            "action_penalty": 1.0, "exploration_noise": 0.2, "random_action_prob": 0.3, "hidden_dim": 256,
+        },
+        "replay": {"buffer_size": 1000000, "goal_selection_strategy": "future", "her_ratio": 0.8},
+    }  # fmt: skip
+    config = mrn.Config.from_json(old, "config.json")
+    assert config == mrn.Config.of("FetchPush", epochs=8, threads=1, batch_size=512)
+    for agent, message in (("dpg", "unknown agent 'dpg'"), (3, "agent must be of type str")):
+        with pytest.raises(mrn.UserError, match=f"^config.json: {message}"):
+            mrn.Config.from_json(old | {"algo": agent}, "config.json")

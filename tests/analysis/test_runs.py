@@ -1,0 +1,151 @@
+"""Which runs there are below a folder: each once, with its settings where they were kept."""
+
+import json
+import shutil
+
+import pytest
+
+from mrn.analysis.figures import draw_figures
+from mrn.analysis.runs import find_runs, group
+from mrn.analysis.summary import summarize
+from mrn.analysis.tables import markdown
+from mrn.utils.errors import UserError
+from tests.sweeps.helpers import write_run
+
+
+def test_figures_beside_the_runs_do_not_count_them_twice(tmp_path):
+    write_run(tmp_path / "mine", [0.5, 0.7], 1)
+    write_run(tmp_path / "mine", [0.5, 0.9], 2)
+    draw_figures(tmp_path, tmp_path)
+    table = (tmp_path / "mine/table.md").read_bytes()
+    assert (tmp_path / "mine/FetchPush/ddpg-mrn/seed-1.csv").exists()
+    runs = find_runs(tmp_path)
+    assert [run.name for run in runs] == ["mine/FetchPush/ddpg-mrn/1", "mine/FetchPush/ddpg-mrn/2"]
+    assert all(run.path.is_dir() for run in runs)
+    draw_figures(tmp_path, tmp_path)
+    assert (tmp_path / "mine/table.md").read_bytes() == table
+
+
+def test_figures_within_the_runs_are_not_drawn_again(tmp_path):
+    write_run(tmp_path / "mine", [0.5, 0.7], 1)
+    for _ in range(2):
+        draw_figures(tmp_path, tmp_path / "figures")
+    assert [p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("table.md")] == [
+        "figures/mine/table.md"
+    ]
+    # Those that are nowhere else are no copies, and those above the folder are none of its own.
+    shutil.rmtree(tmp_path / "mine")
+    assert [run.name for run in find_runs(tmp_path, tmp_path / "figures")] == [
+        "figures/mine/FetchPush/ddpg-mrn/1"
+    ]
+    (run,) = find_runs(tmp_path / "figures/mine", tmp_path)
+    assert run.name == "FetchPush/ddpg-mrn/1"
+
+
+def test_two_runs_of_one_name_are_refused(tmp_path):
+    folder = write_run(tmp_path, [0.5, 0.7], 1)
+    other = folder.with_name("seed-01.csv")
+    shutil.copy(folder / "metrics.csv", other)
+    with pytest.raises(UserError, match="two runs of FetchPush/ddpg-mrn/1") as refused:
+        find_runs(tmp_path)
+    assert f"{folder} and {other}" in str(refused.value) or f"{other} and {folder}" in str(
+        refused.value
+    )
+
+
+def test_a_file_without_a_seed_is_named_and_left_out(tmp_path):
+    folder = write_run(tmp_path / "runs", [0.5, 0.6])
+    place = tmp_path / "alone/FetchPush/mine"
+    place.mkdir(parents=True)
+    for name in ("seed-a", "seed-b", "seed-1"):
+        (place / f"{name}.csv").write_bytes((folder / "metrics.csv").read_bytes())
+    runs = find_runs(tmp_path / "alone")
+    assert [run.seed for run in runs if not run.problem] == [1]
+    assert ["'a' is not a seed" in run.problem for run in runs] == [False, True, False]
+    with pytest.warns(UserWarning, match=r"not drawn: .*seed-a.csv: .*seed-b.csv: 'b' is not a"):
+        draw_figures(tmp_path / "alone", tmp_path / "out")
+    # A method without a critic in its name is shown by its name.
+    assert "| FetchPush | mine | 1 |" in markdown(summarize(group(runs)[""]))
+
+
+def test_a_folder_within_an_experiment_is_one_experiment(tmp_path):
+    write_run(tmp_path / "mine", [0.5], 1)
+    write_run(tmp_path / "mine", [0.5], 1, critic="bvn")
+    for root in ("mine", "mine/FetchPush"):
+        assert {run.experiment for run in find_runs(tmp_path / root)} == {""}
+    assert {run.experiment for run in find_runs(tmp_path)} == {"mine"}
+    (alone,) = find_runs(tmp_path / "mine/FetchPush/ddpg-mrn/seed-1")
+    assert (alone.experiment, alone.method) == ("", "ddpg-mrn")
+
+
+def test_results_are_published_with_their_settings(tmp_path):
+    task = "my_package.envs:MyReach-v0"
+    folder = write_run(tmp_path / "runs", [0.5, 0.7], 1, task, cycles=7, epochs=5)
+    about = json.loads((folder / "config.json").read_text())
+    about["machine"] = {"cpu": "Z80", "cores": 1, "gpu": None}
+    (folder / "config.json").write_text(json.dumps(about))
+    draw_figures(tmp_path / "runs", tmp_path / "out")
+    copy = tmp_path / "out/my_package.envs_MyReach-v0/ddpg-mrn/seed-1.json"
+    assert json.loads(copy.read_text()) == about
+    (run,) = find_runs(tmp_path / "out")
+    assert run.path == copy.with_suffix(".csv")
+    assert (run.task, run.seed, run.planned, run.finished) == (task, 1, 5, False)
+    assert run.config.schedule.cycles == 7
+    assert run.about.versions == about["versions"]
+    assert run.about.machine == {"cpu": "Z80", "cores": "1"}
+    assert run.episodes.tolist() == [140, 280]
+    # Published once more, from there.
+    draw_figures(tmp_path / "out", tmp_path / "again")
+    assert (
+        json.loads((tmp_path / "again" / copy.relative_to(tmp_path / "out")).read_text()) == about
+    )
+
+
+def test_metrics_of_other_settings_are_not_written_over(tmp_path):
+    write_run(tmp_path / "runs", [0.9], 1)
+    draw_figures(tmp_path / "runs", tmp_path / "out")
+    before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")}
+    write_run(tmp_path / "others", [0.1, 0.2], 1, learning_rate=5e-3)
+    with pytest.raises(UserError, match=r"seed-1.json belongs to other settings: .*another --out"):
+        draw_figures(tmp_path / "others", tmp_path / "out")
+    assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")} == before
+    for path in (tmp_path / "others").rglob("metrics.csv"):  # metrics of unknown settings
+        bare = tmp_path / "bare/FetchPush/ddpg-mrn/seed-1.csv"
+        bare.parent.mkdir(parents=True)
+        path.rename(bare)
+    with pytest.raises(UserError, match=r"has no settings, and .*seed-1.json is of other metrics"):
+        draw_figures(tmp_path / "bare", tmp_path / "out")
+    assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")} == before
+    write_run(tmp_path / "begun", [], 1, learning_rate=5e-3, epochs=3)  # nothing to write yet
+    write_run(tmp_path / "begun", [0.8], 2)
+    with pytest.warns(UserWarning, match="1 in which no epoch is finished"):
+        draw_figures(tmp_path / "begun", tmp_path / "out")
+    write_run(tmp_path / "longer", [0.9, 0.95], 1)
+    draw_figures(tmp_path / "longer", tmp_path / "out")
+    assert find_runs(tmp_path / "out")[0].epochs == 2
+
+
+def test_settings_of_another_run_are_not_taken(tmp_path):
+    write_run(tmp_path / "runs", [0.5], 1)
+    draw_figures(tmp_path / "runs", tmp_path / "out")
+    file = tmp_path / "out/FetchPush/ddpg-mrn/seed-1.csv"
+    for suffix in (".csv", ".json"):
+        file.with_suffix(suffix).rename(file.with_name(f"seed-2{suffix}"))
+    (run,) = find_runs(tmp_path / "out")
+    assert "holds the settings of another run, FetchPush/ddpg-mrn/seed-1" in run.problem
+    file.with_name("seed-2.json").write_text("[]")
+    (run,) = find_runs(tmp_path / "out")
+    assert "seed-2.json is damaged" in run.problem
+    file.with_name("seed-2.json").unlink()
+    (run,) = find_runs(tmp_path / "out")
+    assert (run.problem, run.seed, run.config) == ("", 2, None)
+
+
+@pytest.mark.parametrize("machine", [None, "a laptop", ["x"], 3])
+def test_a_machine_that_makes_no_sense_is_left_out(tmp_path, machine):
+    folder = write_run(tmp_path, [0.5], 1)
+    about = json.loads((folder / "config.json").read_text()) | {"machine": machine}
+    (folder / "config.json").write_text(json.dumps(about))
+    (run,) = find_runs(tmp_path)
+    assert run.problem == ""
+    assert run.about.machine == {}

@@ -1,0 +1,288 @@
+"""Small goal environments, good and bad, registered for the tests."""
+
+import os
+import signal
+import time
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+WIND = np.random.default_rng(0)
+PLANE = spaces.Box(-10, 10, (2,), np.float64)
+
+
+class Walk(gym.Env[Any, Any]):
+    """A point on a plane that moves by its action; -1 until within 0.5 of the goal."""
+
+    observation_space: Any = spaces.Dict(
+        {"observation": PLANE, "achieved_goal": PLANE, "desired_goal": PLANE}
+    )
+    action_space: Any = spaces.Box(np.array([-1.0, 0.0]), np.array([1.0, 4.0]), dtype=np.float64)
+    ends_at_goal = False
+    unit: Any = 1.0
+    """In which it shows where it is."""
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.position = self.np_random.uniform(-1, 1, 2)
+        self.goal = self.np_random.uniform(-2, 2, 2)
+        return self._observe(), {}
+
+    def step(self, action):
+        self.position = self.position + action
+        places = self.position * self.unit, self.goal * self.unit
+        reward = float(self.compute_reward(*places, {}))
+        return self._observe(), reward, self.ends_at_goal and reward == 0, False, {}
+
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        way = (achieved_goal - desired_goal) / self.unit
+        return -(np.linalg.norm(way, axis=-1) > 0.5).astype(float)
+
+    def _observe(self):
+        position = np.clip(self.position, -10, 10) * self.unit
+        return {
+            "observation": position,
+            "achieved_goal": position.copy(),
+            "desired_goal": self.goal * self.unit,
+        }
+
+
+HUGE = spaces.Box(-10_000, 10_000, (2,), np.float64)
+
+
+class Millimetres(Walk):
+    unit = 1000.0
+    observation_space = spaces.Dict(
+        {"observation": HUGE, "achieved_goal": HUGE, "desired_goal": HUGE}
+    )
+
+
+class Kilometres(Walk):
+    unit = 1e-4
+
+
+class FineGoal(Walk):
+    """Shows the second value in a unit of its own."""
+
+    unit = np.array([1.0, 1e-4])
+
+
+class EndsAtGoal(Walk):
+    ends_at_goal = True
+
+
+class OneRowReward(Walk):
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        assert achieved_goal.shape == (2,)
+        return super().compute_reward(achieved_goal, desired_goal, info)
+
+
+class Wanders(Walk):
+    """Draws from a source that no seed reaches."""
+
+    def step(self, action):
+        return super().step(action + WIND.normal(size=2))
+
+
+class Remembers(Walk):
+    """Has the wind of the episode before, which that one's seed decided."""
+
+    wind = next_wind = 0.0
+
+    def reset(self, *, seed=None, options=None):
+        self.wind, self.next_wind = self.next_wind, float(seed or 0)
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action):
+        return super().step(action + self.wind)
+
+
+class Misshapen(Walk):
+    def _observe(self):
+        return super()._observe() | {"observation": np.zeros(3)}
+
+
+class TellsSuccess(Walk):
+    def step(self, action):
+        observation, reward, *rest, _ = super().step(action)
+        return observation, reward, *rest, {"is_success": reward == 0}
+
+
+class TellsAtEnd(Walk):
+    """Ends when it has walked far enough up; only then it tells whether it is at the goal."""
+
+    def step(self, action):
+        observation, reward, *_ = super().step(action)
+        far = bool(self.position[1] > 1.5)
+        return observation, reward, far, False, {"is_success": reward == 0} if far else {}
+
+
+class PaysOne(Walk):
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        return super().compute_reward(achieved_goal, desired_goal, info) + 1
+
+
+class NoReward(Walk):
+    compute_reward: Any = property()
+
+
+class Discrete(Walk):
+    action_space = spaces.Discrete(3)
+
+
+class Matrix(Walk):
+    action_space = spaces.Box(-1, 1, (2, 2))
+
+
+class NonNegativeInt(Walk):
+    action_space = spaces.Box(-2, 2, (2,), np.int32)
+
+
+class Strong(Walk):
+    action_space = spaces.Box(-1000, 1000, (2,), np.float32)
+
+
+class Forgets(Walk):
+    def _observe(self):
+        return {key: value for key, value in super()._observe().items() if key != "observation"}
+
+
+class NoneReward(Walk):
+    compute_reward: Any = None
+
+
+class FailsAtReset(Walk):
+    def reset(self, *, seed=None, options=None):
+        return {}["pond"]
+
+
+class FailsAtReward(Walk):
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        raise ValueError("no reward")
+
+
+class FailsAtStart(Walk):
+    def __init__(self):
+        raise OSError("no simulator")
+
+
+class Sized(Walk):
+    def __init__(self, size=1.0):
+        self.action_space = spaces.Box(-size, size, (2,), np.float32)
+
+
+class Grows(Walk):
+    """Its state has more values than it had, as a later version of it may have."""
+
+    more = 0
+
+    def __init__(self):
+        state = spaces.Box(-10, 10, (2 + self.more,), np.float64)
+        self.observation_space = spaces.Dict({**Walk.observation_space, "observation": state})
+
+    def _observe(self):
+        seen = super()._observe()
+        return seen | {"observation": np.append(seen["observation"], np.zeros(self.more))}
+
+
+class Unbounded(Walk):
+    action_space = spaces.Box(-np.inf, np.inf, (2,))
+
+
+class Image(Walk):
+    observation_space = spaces.Dict(
+        {
+            "observation": spaces.Box(0, 1, (8, 8)),
+            "achieved_goal": PLANE,
+            "desired_goal": PLANE,
+        }
+    )
+
+
+class GoesNaN(Walk):
+    def step(self, action):
+        observation, *rest = super().step(action)
+        self.steps = getattr(self, "steps", 0) + 1
+        if self.steps == 3:
+            observation["achieved_goal"] = np.array([np.nan, 0.0])
+        return observation, *rest
+
+
+class Raises(Walk):
+    def step(self, action):
+        raise ZeroDivisionError("division by zero in the simulator")
+
+
+class RaisesInOne(Walk):
+    """In one process of a ranks."""
+
+    def step(self, action):
+        if os.environ.get("RANK") == "1":
+            raise RuntimeError("a fuse has blown")
+        return super().step(action)
+
+
+class Hangs(Walk):
+    def step(self, action):
+        time.sleep(1000)
+
+
+class Dies(Walk):
+    def step(self, action):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class PaysNaN(Walk):
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        return observation, float("nan"), *rest
+
+
+class Slow(Walk):
+    def step(self, action):
+        time.sleep(0.02)
+        return super().step(action)
+
+
+class Draws(Walk):
+    """A red goal and a black position, in 40 x 60 pixels for [-10, 10] x [-10, 10]."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+
+    def render(self):
+        picture = np.full((40, 60, 3), 255, np.uint8)
+        for (x, y), colour in ((self.goal, (255, 0, 0)), (self.position, (0, 0, 0))):
+            row, column = int((y + 10) * 1.95), int((x + 10) * 2.95)
+            picture[max(0, row - 2) : row + 3, max(0, column - 2) : column + 3] = colour
+        return picture
+
+
+class DrawsNothing(Draws):
+    def render(self):
+        return None
+
+
+class FailsAtRender(Draws):
+    def render(self):
+        raise OSError("no pencil")
+
+
+class FixedGoal(Draws):
+    """Its goal is nobody's to set."""
+
+    goal = property(lambda self: np.array([1.0, 1.0]))
+
+    def reset(self, *, seed=None, options=None):
+        gym.Env.reset(self, seed=seed)
+        self.position = np.zeros(2)
+        return self._observe(), {}
+
+
+for _class in [Walk, *Walk.__subclasses__(), *Draws.__subclasses__()]:
+    gym.register(f"{_class.__name__}-v0", _class, max_episode_steps=8)
+gym.register("Endless-v0", Walk)

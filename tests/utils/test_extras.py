@@ -1,0 +1,55 @@
+"""Optional packages that are missing, and those that are there and fail."""
+
+import sys
+
+import pytest
+
+import mrn
+from mrn.utils.extras import import_extra
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Call it with the code of a package, which can be imported then under its name, `extra`."""
+
+    def install(code: str) -> None:
+        (tmp_path / "extra").mkdir()
+        (tmp_path / "extra" / "__init__.py").write_text(code)
+
+    monkeypatch.syspath_prepend(tmp_path)
+    yield install
+    sys.modules.pop("extra", None)
+
+
+@pytest.mark.parametrize("module", ["extra", "extra.part"])
+def test_a_missing_package_says_what_installs_it(package, module):
+    with pytest.raises(mrn.UserError, match=r"^extra is missing: pip install .* '\.\[onnx\]'"):
+        import_extra(module, "onnx")
+
+
+def test_a_module_that_a_package_does_not_have_is_missing(package):
+    package("")
+    with pytest.raises(mrn.UserError, match="extra is missing"):
+        import_extra("extra.part", "onnx")
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (
+            "raise ImportError('libgomp.so.1: cannot open shared object file')",
+            r"ImportError: libgomp\.so\.1: cannot open shared object file",
+        ),
+        ("import no_such_part", "ModuleNotFoundError: No module named 'no_such_part'"),
+        ("import extra_of_others", "ModuleNotFoundError: No module named 'extra_of_others'"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_broken_package_is_not_called_missing(package, code, reason):
+    package(code)
+    message = (
+        rf"^extra cannot be imported: {reason} .*pip install --force-reinstall .* '\.\[onnx\]'"
+    )
+    with pytest.raises(mrn.UserError, match=message) as caught:
+        import_extra("extra", "onnx")
+    assert caught.value.__cause__ is not None
