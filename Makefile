@@ -46,9 +46,9 @@ format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# The lists of docs/api.md, from the code.
+# The documentation as a website, in site/.
 docs: setup
-	$(BIN)/python docs/api.py
+	$(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
