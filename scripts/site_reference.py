@@ -38,7 +38,7 @@ def commands_page() -> str:
     for heading, names in groups.items():
         parts.append(f"## {heading}")
         parts += [_command(name, available[name]) for name in names]
-    return "\n\n".join(parts) + "\n"
+    return _page(parts)
 
 
 def settings_page() -> str:
@@ -49,7 +49,12 @@ def settings_page() -> str:
     for name, algorithm in ALGORITHMS.items():
         table = _settings(algorithm.Settings, name, without=AlgorithmSettings)
         parts.append(f"## `{name}`\n\n{table}")
-    return "\n\n".join(parts) + "\n"
+    return _page(parts)
+
+
+def _page(parts: list[str]) -> str:
+    """Join parts in a block that the style sheet knows: descriptions stay readable on phones."""
+    return "\n\n".join(['<div class="reference" markdown>', *parts, "</div>"]) + "\n"
 
 
 def _command(name: str, function: Callable[..., None]) -> str:
@@ -119,7 +124,7 @@ def _settings(group: type, algo: str = "ddpg", without: type | None = None) -> s
         for item in dataclasses.fields(group)
         if item.name in helps and item.name not in hidden and not _is_group(plain[item.name])
     ]
-    table: Table = (("setting", "type", "default", "`fast`", "description"), rows)
+    table: Table = (("setting", "type", "default", "fast", "description"), rows)
     return markdown_table(table)
 
 
@@ -154,7 +159,9 @@ def _accepts(hint: Any) -> str:
         return ", ".join(f"`{option}`" for option in options)
     if get_origin(hint) is not Union and NoneType not in options:
         return getattr(hint, "__name__", str(hint))
-    return " or ".join(_accepts(option) for option in options if option is not NoneType) + " or None"
+    return (
+        " or ".join(_accepts(option) for option in options if option is not NoneType) + " or None"
+    )
 
 
 def _one_line(text: str | None) -> str:

@@ -1,7 +1,8 @@
-"""docs/api.md against the code: nothing public is missing, nothing listed is gone."""
+"""The API reference of the site against the code: complete, and no names that are gone."""
 
 import re
 import runpy
+import sys
 from dataclasses import fields
 from pathlib import Path
 from pkgutil import resolve_name
@@ -14,63 +15,128 @@ import mrn.critics
 import mrn.envs
 import mrn.integrations.sb3
 from mrn.algorithms import ALGORITHMS
-from mrn.config import Schedule
+from mrn.cli import commands
+from mrn.config import GROUPS, Schedule
 from mrn.replay import ReplayConfig
-from mrn.utils.tables import with_section
 
-DOCS = Path(__file__).parents[1] / "docs"
-PAGE = (DOCS / "api.md").read_text()
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+API = (DOCS / "reference" / "api.md").read_text()
 MODULES = (mrn, mrn.critics, mrn.algorithms, mrn.envs, mrn.integrations.sb3)
+SETTINGS = [mrn.Config, Schedule, ReplayConfig, *(algo.Settings for algo in ALGORITHMS.values())]
 
 
 @pytest.fixture(scope="module")
-def generator() -> dict:
-    return runpy.run_path(str(DOCS / "api.py"))
-
-
-def test_the_lists_are_those_of_the_code(generator):
-    page = PAGE
-    for name, text in generator["sections"]().items():
-        page = with_section(page, name, text)
-    assert page == PAGE, "run `make docs`"
+def reference() -> dict:
+    return runpy.run_path(str(ROOT / "scripts" / "site_reference.py"))
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_every_public_name_is_listed_with_a_sentence(module):
+def test_every_public_name_is_in_the_api_reference(module):
     for name in module.__all__:
-        assert re.search(rf"^- `{name}\b.*`: .+\.$", PAGE, re.M), name
+        paths = [f"{module.__name__}.{name}", f"mrn.{name}"]
+        assert any(re.search(rf"^::: {re.escape(path)}$", API, re.M) for path in paths), name
 
 
-def test_every_command_is_listed(generator):
-    commands = generator["commands"]()
-    assert {"train", "resume", "eval"} <= set(commands)
-    for name in commands:
-        assert re.search(rf"^- `mrn {name}\b.*`: ", PAGE, re.M), name
+def test_every_name_in_the_api_reference_exists_and_has_a_docstring():
+    public = {(module.__name__, name) for module in MODULES for name in module.__all__}
+    names = re.findall(r"^::: (\S+)$", API, re.M)
+    assert len(names) == len(set(names)) > 30
+    for name in names:
+        value = resolve_name(name)
+        assert tuple(name.rsplit(".", 1)) in public, name
+        if callable(value) and hasattr(value, "__module__") and isinstance(value, type):
+            assert value.__doc__, name
 
 
-SETTINGS = [mrn.Config, Schedule, ReplayConfig, *(agent.Settings for agent in ALGORITHMS.values())]
+def test_every_command_and_option_is_in_the_reference(reference):
+    page = reference["commands_page"]()
+    for name in commands():
+        assert re.search(rf"^### `mrn {name}`\n\n\w.+[.?]$", page, re.M), name
+    assert {"train", "resume", "eval"} <= set(commands())
+    assert re.search(r"^\| `--run-dir` \| .*\| \w.+\. \|$", page, re.M)
+    rows = [row for row in page.splitlines() if row.startswith("| `")]
+    assert len(rows) > 40
+    for row in rows:
+        assert re.search(r"\| \S.*\S \|$", row), row  # it has a description
 
 
 @pytest.mark.parametrize("group", SETTINGS)
-def test_every_setting_is_listed(group):
-    groups = {"schedule", "replay", "algo_config"} if group is mrn.Config else set()
+def test_every_setting_is_in_the_reference(reference, group):
+    page = reference["settings_page"]()
     for item in fields(group):
-        place = rf"^`{item.name}`, " if item.name in groups else rf"^\| `{item.name}` \| "
-        assert re.search(place, PAGE, re.M), item.name
+        listed = re.search(rf"^\| `{item.name}` \| .+ \| .* \| .+\. \|$", page, re.M)
+        assert bool(listed) is (item.name not in GROUPS or group is not mrn.Config), item.name
 
 
-@pytest.mark.parametrize("page", ["api.md", "design.md", "../CONTRIBUTING.md", "../CHANGELOG.md"])
+def test_settings_show_bounds_defaults_and_the_recipe_fast(reference):
+    page = reference["settings_page"]()
+    assert "| `discount` | float, ≥ 0, < 1 | `0.98` |  | " in page
+    assert "| `num_envs` | int, ≥ 1, ≤ 100,000 | `20` | `10` | " in page
+    assert "| `stop_at` | float, ≥ 0, ≤ 1 or None | `None` |  | " in page
+    assert "| `goal_selection_strategy` | `future`, `final`, `episode` | `'future'` |  | " in page
+    sac = page.partition("## `sac`")[2].partition("\n## ")[0]
+    assert "| `action_penalty` | float, ≥ 0 | `0.0` | `0.0` | " in sac
+
+
+PAGES = [
+    "reference/api.md",
+    "differences.md",
+    "scale.md",
+    "design.md",
+    "../CONTRIBUTING.md",
+    "../CHANGELOG.md",
+]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_names_that_pages_mention_exist(page):
-    """Names that are gone are told without their package in front."""
+    """Removed names are written without their package."""
     names = re.findall(r"`(mrn(?:\.\w+)+)[`(]", (DOCS / page).read_text())
     assert names
     for name in names:
         resolve_name(name)
 
 
-def test_names_that_are_listed_exist():
-    for module in MODULES:
-        section = PAGE.partition(f"{module.__name__} names: begin")[2].partition("<!--")[0]
-        listed = re.findall(r"^- `(\w+)", section, re.M)
-        assert listed == list(module.__all__)
-        assert all(hasattr(module, name) for name in listed)
+@pytest.fixture(scope="module")
+def hooks() -> dict:
+    sys.path.insert(0, str(ROOT / "scripts"))
+    try:
+        return runpy.run_path(str(ROOT / "scripts" / "site_hooks.py"))
+    finally:
+        sys.path.remove(str(ROOT / "scripts"))
+
+
+@pytest.mark.parametrize(
+    ("page", "link", "repository", "expected"),
+    [
+        ("docs/toy.md", "[t](theory.md#4-x)", None, "[t](theory.md#4-x)"),
+        ("docs/toy.md", "![f](../results/toy/toy.png)", None, "![f](results/toy/toy.png)"),
+        (
+            "docs/reference/api.md",
+            "[r](../../results/README.md)",
+            None,
+            "[r](../results/README.md)",
+        ),
+        ("results/README.md", "[toy](../docs/toy.md)", None, "[toy](../toy.md)"),
+        ("CONTRIBUTING.md", "[c](CHANGELOG.md)", None, "[c](changelog.md)"),
+        ("CHANGELOG.md", "[d](docs/design.md)", None, "[d](design.md)"),
+        ("docs/scale.md", "[m](../Makefile)", None, "m"),
+        (
+            "docs/scale.md",
+            "[m](../Makefile)",
+            "https://host/x/",
+            "[m](https://host/x/blob/main/Makefile)",
+        ),
+        ("docs/toy.md", "[gone](gone.md)", None, "[gone](gone.md)"),
+        ("docs/toy.md", "[a](https://arxiv.org/abs/1)", None, "[a](https://arxiv.org/abs/1)"),
+    ],
+)
+def test_links_of_the_repository_become_links_of_the_site(hooks, page, link, repository, expected):
+    translated = hooks["LINK"].sub(lambda found: hooks["translate"](found, page, repository), link)
+    assert translated == expected
+
+
+@pytest.mark.parametrize("path", ["docs/toy.md", "results/README.md", "CHANGELOG.md"])
+def test_paths_of_the_site_and_of_the_repository_are_inverse(hooks, path):
+    assert hooks["repository_path"](hooks["site_path"](path)) == path
