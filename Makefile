@@ -48,7 +48,7 @@ format: setup
 
 # The documentation as a website, in site/.
 docs: setup
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
 	rm -rf .venv build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,7 +2,6 @@
 
 import re
 import runpy
-import sys
 from dataclasses import fields
 from pathlib import Path
 from pkgutil import resolve_name
@@ -96,47 +95,3 @@ def test_names_that_pages_mention_exist(page):
     assert names
     for name in names:
         resolve_name(name)
-
-
-@pytest.fixture(scope="module")
-def hooks() -> dict:
-    sys.path.insert(0, str(ROOT / "scripts"))
-    try:
-        return runpy.run_path(str(ROOT / "scripts" / "site_hooks.py"))
-    finally:
-        sys.path.remove(str(ROOT / "scripts"))
-
-
-@pytest.mark.parametrize(
-    ("page", "link", "repository", "expected"),
-    [
-        ("docs/toy.md", "[t](theory.md#4-x)", None, "[t](theory.md#4-x)"),
-        ("docs/toy.md", "![f](../results/toy/toy.png)", None, "![f](results/toy/toy.png)"),
-        (
-            "docs/reference/api.md",
-            "[r](../../results/README.md)",
-            None,
-            "[r](../results/README.md)",
-        ),
-        ("results/README.md", "[toy](../docs/toy.md)", None, "[toy](../toy.md)"),
-        ("CONTRIBUTING.md", "[c](CHANGELOG.md)", None, "[c](changelog.md)"),
-        ("CHANGELOG.md", "[d](docs/design.md)", None, "[d](design.md)"),
-        ("docs/scale.md", "[m](../Makefile)", None, "m"),
-        (
-            "docs/scale.md",
-            "[m](../Makefile)",
-            "https://host/x/",
-            "[m](https://host/x/blob/main/Makefile)",
-        ),
-        ("docs/toy.md", "[gone](gone.md)", None, "[gone](gone.md)"),
-        ("docs/toy.md", "[a](https://arxiv.org/abs/1)", None, "[a](https://arxiv.org/abs/1)"),
-    ],
-)
-def test_links_of_the_repository_become_links_of_the_site(hooks, page, link, repository, expected):
-    translated = hooks["LINK"].sub(lambda found: hooks["translate"](found, page, repository), link)
-    assert translated == expected
-
-
-@pytest.mark.parametrize("path", ["docs/toy.md", "results/README.md", "CHANGELOG.md"])
-def test_paths_of_the_site_and_of_the_repository_are_inverse(hooks, path):
-    assert hooks["repository_path"](hooks["site_path"](path)) == path

@@ -1,8 +1,6 @@
 """The worked examples of the documentation, run as a reader would run them."""
 
-import functools
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +14,6 @@ import mrn
 from benchmarks.starts import table as starts_table
 from mrn import cli
 from mrn.algorithms import ALGORITHMS
-from mrn.critics import CRITICS
 from mrn.critics.base import count_parameters
 from mrn.envs.custom import make_env
 from mrn.sweeps.suites import find_suite
@@ -63,8 +60,8 @@ def test_your_own_environment_learns(tmp_path, monkeypatch):
     command(monkeypatch, "resume", "runs/pond")
 
 
-def test_custom_suite_and_statistics_of_results(tmp_path, monkeypatch, capsys):
-    text = re.search(r"```toml\n(.*?)```", (DOCS / "sweeps.md").read_text(), re.S)[1]
+def test_a_suite_of_ones_own_and_the_figures_of_results(tmp_path, monkeypatch, capsys):
+    text = re.search(r"```toml\n(.*?)```", (DOCS / "reproduce.md").read_text(), re.S)[1]
     file = tmp_path / "mine.toml"
     file.write_text(text.replace("my_package.envs:MyReach-v0", "FetchReach"))
     configs = find_suite(str(file)).configs()
@@ -74,7 +71,7 @@ def test_custom_suite_and_statistics_of_results(tmp_path, monkeypatch, capsys):
     assert configs[0] == mrn.Config.of("FetchPush", seed=100, epochs=20, **chosen)
     assert configs[12] == mrn.Config.of("FetchReach", seed=100, epochs=5, **chosen)
     assert configs[2].method == "ddpg-mrn+learning_rate=0.002+batch_size=256"
-    run_examples("sweeps.md", DOCS.parent, monkeypatch)
+    run_examples("reproduce.md", DOCS.parent, monkeypatch)
     shown = capsys.readouterr().out
     assert "| FetchPush | mrn | 1 |" in shown
     assert re.search(r"^17 \{1: True, 2: (True|False), ", shown, re.M)
@@ -101,60 +98,13 @@ def test_your_own_agent(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "runs" / "stopwatch" / "inspect.png").exists()
 
 
-def test_algorithms_page_has_every_algorithm_with_its_defaults():
-    page = (DOCS / "algorithms.md").read_text()
-    for name, algorithm in ALGORITHMS.items():
+def test_the_page_of_agents_describes_each_and_each_of_its_figures_is_true():
+    page = (DOCS / "agents.md").read_text()
+    for name, agent in ALGORITHMS.items():
         section = page.partition(f", `{name}`\n")[2].partition("\n## ")[0]
         assert section, name
         for setting, value in re.findall(r"`(\w+)` = (-?[\d.]+)", section):
-            assert getattr(algorithm.Settings(), setting) == float(value), setting
-
-
-@pytest.mark.parametrize("page", ["../README.md", "get-started.md", "zoo.md", "reference/api.md"])
-def test_first_examples_run(page, tmp_path, monkeypatch, capsys):
-    """All of each page, with less training."""
-    train, tiny = mrn.train, {"cycles": 1, "gradient_steps": 2, "eval_episodes": 4, "epochs": 1}
-    monkeypatch.setattr(mrn, "train", lambda task, **given: train(task, **given | tiny))
-    names = run_examples(page, tmp_path, monkeypatch)
-    assert names["agent"].config.task == "FetchReach"
-
-
-def test_critics_page_lists_every_critic_and_its_example_runs(tmp_path, monkeypatch):
-    page = (DOCS / "critics.md").read_text()
-    listed = re.findall(r"^\| `([a-z-]+)` \| .+ \| (yes|no).* \|$", page, re.M)
-    assert {name for name, _ in listed} == set(CRITICS)
-    for name, guarantee in listed:
-        critic = mrn.make_critic(name, 25, 4, 3)
-        assert getattr(critic, "is_quasimetric", False) is (guarantee == "yes"), name
-    q = run_examples("critics.md", tmp_path, monkeypatch)["q"]
-    assert q.shape == (8,)
-    assert (q <= 0).all()
-
-
-SHOWN = [
-    (page, line)
-    for page in ("../README.md", *sorted(path.name for path in DOCS.glob("*.md")))
-    for block in re.findall(r"```bash\n(.*?)```", (DOCS / page).read_text(), re.S)
-    for line in block.splitlines()
-    if re.match(r"(mrn|torchrun .* -m mrn) ", line)
-]
-
-
-def test_pages_show_commands():
-    assert len(SHOWN) > 30
-
-
-@pytest.mark.parametrize(("page", "line"), SHOWN, ids=[" ".join(shown) for shown in SHOWN])
-def test_shown_commands_have_valid_arguments(page, line, monkeypatch):
-    """Parse each command line of a page without running it."""
-    words = shlex.split(line.partition(" -m ")[2] or line, comments=True)
-    words = [word for word in words if word != "--help"]
-    available = {
-        name: functools.wraps(function)(lambda *_, **__: None)
-        for name, function in cli.commands(words[1:]).items()
-    }
-    monkeypatch.setattr(cli, "commands", lambda arguments=(): available)
-    command(monkeypatch, *words[1:])
+            assert getattr(agent.Settings(), setting) == float(value), setting
 
 
 def test_your_own_critic(tmp_path, monkeypatch):
@@ -206,6 +156,6 @@ def test_stable_baselines3_with_our_critics_and_our_policies(tmp_path, monkeypat
     assert -50 <= names["reward"] < 0
 
 
-def test_differences_page_shows_the_initial_scale_of_critics():
+def test_the_page_of_differences_says_how_critics_begin():
     page = (DOCS / "differences.md").read_text()
     assert with_section(page, "starts", markdown_table(starts_table())) == page
