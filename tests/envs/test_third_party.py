@@ -1,6 +1,5 @@
 """Environments that nobody here wrote: each is trained on, resumed and evaluated."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +12,11 @@ from mrn.envs.custom import make_env
 from tests.reliability.helpers import same_run
 from tests.training.helpers import metrics, tiny_run
 
-PAGE = Path(__file__).parents[2] / "docs" / "your-own-environment.md"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 SHORT = {"max_episode_steps": 10}
 ZOO = {
     "panda_gym:PandaReach-v3": {},
-    "steady:SteadyPush-v0": {},  # PandaPush, made anew for each episode, as the page shows it
+    "rebuild_on_reset:RebuiltPush-v0": {},  # PandaPush, rebuilt at every reset
     "highway_env:parking-v0": {},
     "PointMaze_UMaze-v3": {},
     "AntMaze_UMaze-v5": {"reward_shift": -1.0},
@@ -27,15 +26,13 @@ SMALL = {"cycles": 2, "num_envs": 1, "gradient_steps": 2, "eval_episodes": 1, "e
 
 
 @pytest.fixture(autouse=True)
-def _steady(tmp_path, monkeypatch):
-    code = re.search(r"```python\n(# steady.py\n.*?)```", PAGE.read_text(), re.S)[1]
-    (tmp_path / "steady.py").write_text(code)
-    monkeypatch.syspath_prepend(tmp_path)
+def _examples_on_path(monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
 
 
 @pytest.mark.parametrize("task", ZOO)
 def test_it_trains_goes_on_bit_for_bit_and_is_evaluated(task, tmp_path):
-    needs = {"steady": "panda_gym"}.get(task.partition(":")[0], task.partition(":")[0])
+    needs = {"rebuild_on_reset": "panda_gym"}.get(task.partition(":")[0], task.partition(":")[0])
     if ":" in task:
         pytest.importorskip(needs)
     settings = SMALL | ZOO[task]

@@ -13,7 +13,8 @@ from mrn import cli
 
 ROOT = Path(__file__).parents[2]
 DOCS, EXAMPLES = ROOT / "docs", ROOT / "examples"
-SNIPPET = re.compile(r'^\s*--8<-- "(?P<file>[^":]+)(?::(?P<section>[\w-]+))?"\s*$', re.M)
+SNIPPET = re.compile(r"^--8<--\n(?P<file>[^:\n]+)(?::(?P<section>[\w-]+))?\n--8<--$", re.M)
+"""An include in block form. Ruff would format the one-line form as Python."""
 
 
 def _isolate(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,12 @@ def test_custom_environment_learns(tmp_path, monkeypatch, capsys):
     run_command(monkeypatch, "resume", "runs/pond")
 
 
+def test_rebuilt_environment_repeats_its_first_observation(tmp_path, monkeypatch):
+    pytest.importorskip("panda_gym")
+    names = run_example("rebuild_on_reset.py", tmp_path, monkeypatch)
+    assert (names["first"] == names["second"]).all()
+
+
 def test_custom_critic_trains_and_resumes(tmp_path, monkeypatch):
     names = run_example("custom_critic.py", tmp_path, monkeypatch)
     monolithic = count_parameters(mrn.make_critic("monolithic", 25, 4, 3))
