@@ -1,4 +1,4 @@
-"""CITATION.cff: what version 1.2.0 of the format requires, and what must agree with the package."""
+"""CITATION.cff: the fields that format 1.2.0 requires, and agreement with the package."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ PERSON = {"family-names", "given-names"}
 ENTITY = {"name"}
 
 
-def test_the_citation_is_valid_and_of_this_version():
+def test_citation_is_valid_and_has_the_package_version():
     citation = yaml.safe_load(FILE.read_text())
     assert {"cff-version", "message", "title", "authors"} <= set(citation)
     assert citation["cff-version"] == "1.2.0"
@@ -21,7 +21,7 @@ def test_the_citation_is_valid_and_of_this_version():
     assert all(isinstance(citation[key], str) for key in ("message", "title", "license"))
 
 
-def test_the_paper_is_the_preferred_citation():
+def test_preferred_citation_is_the_paper():
     paper = yaml.safe_load(FILE.read_text())["preferred-citation"]
     assert {"type", "title", "authors"} <= set(paper)
     assert paper["type"] == "conference-paper"
