@@ -33,8 +33,8 @@ def measure(task_name: str, warmup_episodes: int) -> tuple[int, int]:
     with make_envs(task.spec, EPISODES) as envs:
         for trainer.cycle in range(ROUNDS):
             trainer.collect(envs)
-    ends = trainer.replay.until_end[: trainer.replay.written] == 0
-    return int(trainer.replay.moved[: len(ends)][ends].sum()), int(ends.sum())
+    first, _ = trainer.replay.episodes_since(0)
+    return int(trainer.hindsight.moved(first).sum()), len(first)
 
 
 def table() -> Table:

@@ -34,7 +34,7 @@ def fill(trainer: Trainer, transitions: int) -> None:
     episodes = warmup_episodes(trainer.agent.spec)
     while len(trainer.replay) < transitions:
         trainer.replay.add(episodes)
-    newest = trainer.hindsight.newest(trainer.replay, 1000, trainer.generators["replay"])
+    newest = trainer.hindsight.newest(1000, trainer.generators["replay"])
     trainer.agent.normalizer.update(newest)
 
 
@@ -49,5 +49,5 @@ def one_update(trainer: Trainer) -> None:
 def one_batch(trainer: Trainer):
     """Sample, relabel and normalise alone."""
     size = trainer.config.algo_config.batch_size
-    batch = trainer.hindsight.sample(trainer.replay, size, trainer.generators["replay"])
+    batch = trainer.hindsight.sample(size, trainer.generators["replay"])
     return trainer.agent.normalizer(batch)

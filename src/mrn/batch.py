@@ -1,4 +1,4 @@
-"""The transitions that replay hands to an agent."""
+"""Batch of transitions that algorithms learn from."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,6 @@ class Batch(NamedTuple):
     goal: Tensor
     next_state: Tensor
     reward: Tensor  # at the next state, in [-1, 0]
-    terminated: Tensor  # whether there is nothing to come after the next state
-    steps_to_goal: (
-        Tensor  # actions from the state to where its episode achieved the goal; inf: unknown
-    )
+    terminated: Tensor  # True where the value of the next state is 0; False on truncation
+    # Number of actions from the state to where its episode achieved the goal; inf if unknown.
+    steps_to_goal: Tensor

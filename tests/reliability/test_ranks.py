@@ -84,7 +84,7 @@ def test_a_signal_to_any_process_saves_once_and_ends_all(receivers, whole, tmp_p
     [
         (3, [], "equally: give --episodes 3 --batch-size 63, or start another number"),
         (2, ["--batch-size=63"], "--batch-size 63 equally: give --batch-size 64"),
-        (2, ["--buffer-size=60"], "the 2 episodes of 50 transitions that are stored at once (100)"),
+        (2, ["--buffer-size=60"], "at least 100 (2 episodes of 50 transitions stored at once)"),
         (2, ["--critic=unknown"], "unknown critic 'unknown'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Episodes whose every value says where it comes from."""
+"""Episodes whose values encode the episode and step they come from."""
 
 import numpy as np
 import torch
@@ -7,11 +7,11 @@ from mrn.envs import TaskSpec
 from mrn.replay import Episodes, ReplayBuffer
 
 HORIZON = 10
-SHAPE = TaskSpec("Counting", "Counting-v0", 2, 1, (-1.0,), (1.0,), HORIZON)
+SPEC = TaskSpec("Counting", "Counting-v0", 2, 1, (-1.0,), (1.0,), HORIZON)
 CPU = torch.device("cpu")
 
 
-def episode_id(value: torch.Tensor) -> torch.Tensor:
+def episode_of(value: torch.Tensor) -> torch.Tensor:
     return (value // 1000).long()
 
 
@@ -21,7 +21,7 @@ def step_of(value: torch.Tensor) -> torch.Tensor:
 
 def counting_episodes(first: int, lengths: list[int], terminated: list[bool] | None = None):
     """Episode e at step t: state (1000 e + t, 0), achieved 1000 e + t, goal -e, action t / 100."""
-    episodes = Episodes.allocate(SHAPE, len(lengths))
+    episodes = Episodes.allocate(SPEC, len(lengths))
     for array in (episodes.state, episodes.achieved, episodes.goal, episodes.action):
         array.fill(-777)  # rows beyond an episode's length must never be read
     for i, length in enumerate(lengths):
@@ -35,9 +35,9 @@ def counting_episodes(first: int, lengths: list[int], terminated: list[bool] | N
     return episodes
 
 
-def filled(capacity: int, lengths: list[list[int]]) -> ReplayBuffer:
-    """A buffer after several additions."""
-    buffer = ReplayBuffer(SHAPE, capacity, CPU)
+def filled_buffer(capacity: int, lengths: list[list[int]]) -> ReplayBuffer:
+    """Return a buffer after one `add` per group of episode lengths."""
+    buffer = ReplayBuffer(SPEC, capacity, CPU)
     first = 0
     for group in lengths:
         buffer.add(counting_episodes(first, group))

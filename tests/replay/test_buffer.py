@@ -1,4 +1,4 @@
-"""The ring of episodes: what is stored, what is dropped, what it costs."""
+"""Ring buffer of episodes: what it stores, what it drops, how much memory it takes."""
 
 from dataclasses import replace
 
@@ -9,27 +9,35 @@ from hypothesis import strategies as st
 
 from mrn.envs import TASKS
 from mrn.replay import ReplayBuffer
-from mrn.replay.buffer import LARGEST
+from mrn.replay.buffer import MAX_TRANSITIONS
 from mrn.utils.errors import UserError
-from tests.replay.helpers import CPU, HORIZON, SHAPE, counting_episodes, episode_id, filled, step_of
+from tests.replay.helpers import (
+    CPU,
+    HORIZON,
+    SPEC,
+    counting_episodes,
+    episode_of,
+    filled_buffer,
+    step_of,
+)
 
 
 def stored(buffer: ReplayBuffer) -> list[tuple[int, int]]:
-    """(episode, step) of every stored transition, in order."""
+    """Return (episode, step) of every stored transition, in order."""
     rows = buffer.newest(len(buffer))
     stamps = buffer.state[rows, 0]
-    return list(zip(episode_id(stamps).tolist(), step_of(stamps).tolist(), strict=True))
+    return list(zip(episode_of(stamps).tolist(), step_of(stamps).tolist(), strict=True))
 
 
 @given(st.lists(st.lists(st.integers(1, HORIZON), min_size=1, max_size=3), min_size=1, max_size=12))
 @settings(max_examples=150, deadline=None)
-def test_the_newest_whole_episodes_are_kept(groups):
-    """Against a plain list of episodes, for any lengths, through many wraps."""
-    buffer = filled(40, groups)
+def test_buffer_keeps_the_newest_whole_episodes(groups):
+    """Compare with a plain list of episodes, for any lengths and many wraps."""
+    buffer = filled_buffer(40, groups)
     lengths = [length for group in groups for length in group]
     kept: list[int] = []
     first = 0
-    for group in groups:  # dropping happens as a group arrives
+    for group in groups:  # episodes are dropped when a group arrives
         needed = sum(length + 1 for length in group)
         while sum(lengths[e] + 1 for e in kept) + needed > buffer.rows:
             kept.pop(0)
@@ -39,7 +47,7 @@ def test_the_newest_whole_episodes_are_kept(groups):
     rows = buffer.newest(len(buffer))
     next_rows = (rows + 1) % buffer.rows
     assert torch.equal(buffer.state[next_rows, 0], buffer.state[rows, 0] + 1)
-    assert torch.equal(buffer.goal[rows, 0], -episode_id(buffer.state[rows, 0]).float())
+    assert torch.equal(buffer.goal[rows, 0], -episode_of(buffer.state[rows, 0]).float())
     steps = step_of(buffer.state[rows, 0])
     assert torch.equal(buffer.since_start[rows].long(), steps)
     ends = torch.tensor([lengths[e] for e, _ in stored(buffer)])
@@ -47,14 +55,40 @@ def test_the_newest_whole_episodes_are_kept(groups):
     assert torch.allclose(buffer.action[rows, 0], steps / 100)
 
 
+def test_gather_and_episode_lookups_match_the_stored_columns():
+    buffer = filled_buffer(40, [[HORIZON, 3], [1, 7], [HORIZON, 4, 2], [5, 9]])  # wraps around
+    rows = buffer.newest(len(buffer))
+    found = buffer.gather(rows)
+    stamps = found.state[:, 0]
+    assert list(zip(episode_of(stamps).tolist(), step_of(stamps).tolist(), strict=True)) == stored(
+        buffer
+    )
+    assert torch.equal(found.next_state[:, 0], stamps + 1)
+    assert torch.equal(found.next_achieved[:, 0], stamps + 1)
+    assert torch.equal(found.goal[:, 0], -episode_of(stamps).float())
+    assert torch.equal(found.action, buffer.action[rows])
+    assert torch.equal(found.terminated, buffer.terminated[rows])
+    assert torch.equal(found.since_start.long(), step_of(stamps))
+    starts = 1000 * episode_of(stamps)
+    lengths = found.since_start + found.until_end
+    assert torch.equal(buffer.achieved_after(rows, found.until_end)[:, 0], starts + lengths)
+    assert torch.equal(buffer.achieved_after(rows, -found.since_start)[:, 0], starts.float())
+    assert torch.equal(buffer.state[buffer.first_rows(rows), 0], starts.float())
+    first, length = buffer.episodes_since(buffer.oldest)
+    assert episode_of(buffer.state[first, 0]).tolist() == sorted(set(episode_of(stamps).tolist()))
+    assert length.tolist() == list(buffer.lengths)
+    assert (buffer.since_start[first] == 0).all()
+    assert len(buffer.episodes_since(buffer.written)[0]) == 0
+
+
 def test_full_length_episodes_fill_the_whole_capacity():
-    buffer = filled(40, [[HORIZON] * 2] * 5)
+    buffer = filled_buffer(40, [[HORIZON] * 2] * 5)
     assert len(buffer) == 40
     assert sorted({e for e, _ in stored(buffer)}) == [6, 7, 8, 9]
 
 
-def test_every_transition_is_drawn_equally_often():
-    buffer = filled(40, [[HORIZON, 3], [1, 7], [HORIZON, 4, 2]])
+def test_draws_are_uniform_over_transitions():
+    buffer = filled_buffer(40, [[HORIZON, 3], [1, 7], [HORIZON, 4, 2]])
     generator = torch.Generator().manual_seed(0)
     draws = 200_000
     rows = buffer.draw(torch.rand(draws, generator=generator, dtype=torch.float64))
@@ -69,50 +103,51 @@ def test_every_transition_is_drawn_equally_often():
 
 
 @pytest.mark.parametrize("horizon", [1, HORIZON])
-def test_places_of_the_largest_replay_fit_their_type(horizon):
-    """Its last transition is drawn as the last one, wherever the ring begins; without the memory.
+def test_indices_of_the_largest_buffer_fit_into_int32(horizon):
+    """Draw its first and last transition wherever the ring starts, without allocating it.
 
-    Places are int32: beyond that they would be those of other transitions.
+    An index that overflows int32 would point to another transition.
     """
-    buffer = ReplayBuffer(replace(SHAPE, horizon=horizon), horizon, CPU)
-    buffer.rows = LARGEST // horizon * (horizon + 1)
-    buffer.row_of = lambda place: place % buffer.rows
+    buffer = ReplayBuffer(replace(SPEC, horizon=horizon), horizon, CPU)
+    buffer.rows = MAX_TRANSITIONS // horizon * (horizon + 1)
+    buffer._rows_of = lambda place: place % buffer.rows
     for first in (0, buffer.rows - 1):
-        buffer.first, buffer.last = first, first + LARGEST
+        buffer.first, buffer.last = first, first + MAX_TRANSITIONS
         nearly_one = torch.tensor([0.0, 1 - 2**-53], dtype=torch.float64)
-        expected = [first, (first + LARGEST - 1) % buffer.rows]
+        expected = [first, (first + MAX_TRANSITIONS - 1) % buffer.rows]
         assert buffer.draw(nearly_one).tolist() == expected
     with pytest.raises(UserError, match="at most 500,000,000 transitions, got 500,000,001"):
-        ReplayBuffer(replace(SHAPE, horizon=horizon), LARGEST + 1, CPU)
+        ReplayBuffer(replace(SPEC, horizon=horizon), MAX_TRANSITIONS + 1, CPU)
     assert buffer.rows - 1 <= torch.iinfo(buffer.transitions.dtype).max
-    assert buffer.rows - 1 + horizon <= torch.iinfo(buffer.until_end.dtype).max  # of hindsight
+    # Relabeling adds an offset of up to `horizon` to a row.
+    assert buffer.rows - 1 + horizon <= torch.iinfo(buffer.until_end.dtype).max
 
 
-def test_termination_is_marked_on_the_last_transition_only():
-    buffer = ReplayBuffer(SHAPE, 40, CPU)
+def test_only_the_last_transition_of_an_episode_is_terminated():
+    buffer = ReplayBuffer(SPEC, 40, CPU)
     buffer.add(counting_episodes(0, [4, HORIZON], terminated=[True, False]))
     rows = buffer.newest(len(buffer))
     assert buffer.terminated[rows].tolist() == [False] * 3 + [True] + [False] * HORIZON
 
 
-def test_memory_is_what_the_data_needs():
-    shape = TASKS["FetchPush"].spec
-    buffer = ReplayBuffer(shape, 1_000_000, CPU)
+def test_memory_is_allocated_once_and_holds_only_the_data():
+    spec = TASKS["FetchPush"].spec
+    buffer = ReplayBuffer(spec, 1_000_000, CPU)
     assert buffer.rows == 20_000 * 51
-    numbers = shape.state_dim + 2 * shape.goal_dim + shape.action_dim
-    assert buffer.nbytes == buffer.rows * (4 * numbers + 3 * 4 + 2)
+    floats = spec.state_dim + 2 * spec.goal_dim + spec.action_dim
+    assert buffer.nbytes == buffer.rows * (4 * floats + 3 * 4 + 1)
     addresses = [t.data_ptr() for t in vars(buffer).values() if isinstance(t, torch.Tensor)]
-    small = ReplayBuffer(SHAPE, 40, CPU)
+    small = ReplayBuffer(SPEC, 40, CPU)
     before = [t.data_ptr() for t in vars(small).values() if isinstance(t, torch.Tensor)]
     for first in range(20):
         small.add(counting_episodes(first, [HORIZON]))
     after = [t.data_ptr() for t in vars(small).values() if isinstance(t, torch.Tensor)]
-    assert before == after  # allocated once
+    assert before == after
     assert len(set(addresses)) == len(addresses)
 
 
-@pytest.mark.parametrize("at_once", [1, 3])
-def test_a_capacity_below_what_comes_at_once_is_refused(at_once):
-    with pytest.raises(UserError, match=f"{at_once} episodes of 10 transitions"):
-        ReplayBuffer(SHAPE, at_once * HORIZON - 1, CPU, at_once)
-    assert ReplayBuffer(SHAPE, at_once * HORIZON, CPU, at_once).rows == at_once * (HORIZON + 1)
+@pytest.mark.parametrize("episodes", [1, 3])
+def test_capacity_below_one_addition_raises(episodes):
+    with pytest.raises(UserError, match=rf"at least {episodes * HORIZON} \({episodes} episodes of"):
+        ReplayBuffer(SPEC, episodes * HORIZON - 1, CPU, episodes)
+    assert ReplayBuffer(SPEC, episodes * HORIZON, CPU, episodes).rows == episodes * (HORIZON + 1)

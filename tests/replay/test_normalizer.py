@@ -1,4 +1,4 @@
-"""Running statistics against those of all data at once."""
+"""Running statistics compared with those of the whole data."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import torch
 from mrn.replay.normalizer import RunningNorm
 
 
-def test_merging_equals_all_at_once():
+def test_merged_statistics_equal_those_of_the_whole_data():
     rng = np.random.default_rng(0)
     parts = [
         rng.normal([1e2, -3.0], [1e-1, 4.0], (n, 2)).astype(np.float32) for n in (1, 7, 1000, 40)
@@ -23,17 +23,17 @@ def test_merging_equals_all_at_once():
     assert norm(value).tolist()[0] == pytest.approx(expected[0].tolist(), rel=1e-4)
 
 
-def test_before_any_data_it_only_clips():
+def test_without_data_the_norm_only_clips():
     assert RunningNorm(3)(torch.tensor([[0.5, 7.0, -900.0]])).tolist() == [[0.5, 5.0, -5.0]]
 
 
-def test_a_constant_feature_has_the_least_std():
+def test_constant_feature_gets_the_minimum_std():
     norm = RunningNorm(1)
     norm.update(torch.full((10, 1), 3.0))
     assert norm(torch.tensor([[3.02]])).item() == pytest.approx(2.0, rel=1e-4)
 
 
-def test_raw_values_are_clipped_first():
+def test_raw_values_are_clipped_before_standardization():
     norm = RunningNorm(1)
     norm.update(torch.tensor([[-1e9], [1e9]]))
     assert norm.mean.item() == 0
@@ -41,13 +41,13 @@ def test_raw_values_are_clipped_first():
     assert norm(torch.tensor([[1e9]])).item() == pytest.approx(1.0)
 
 
-def test_values_are_clipped_after():
+def test_values_are_clipped_after_standardization():
     norm = RunningNorm(1)
     norm.update(torch.randn(1000, 1, generator=torch.Generator().manual_seed(0)))
     assert norm(torch.tensor([[100.0], [-100.0]])).tolist() == [[5.0], [-5.0]]
 
 
-def test_statistics_survive_a_round_trip():
+def test_statistics_survive_a_state_dict_round_trip():
     norm, other = RunningNorm(2), RunningNorm(2)
     norm.update(torch.randn(50, 2))
     other.load_state_dict(norm.state_dict())

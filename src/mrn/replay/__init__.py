@@ -1,7 +1,8 @@
-"""What the agent remembers: episodes, hindsight, and the scale of what it has seen."""
+"""Replay buffer, hindsight relabeling and input normalization."""
 
-from mrn.replay.buffer import Episodes, ReplayBuffer
+from mrn.replay.buffer import ReplayBuffer
 from mrn.replay.config import ReplayConfig
+from mrn.replay.episodes import Episodes
 from mrn.replay.hindsight import Hindsight
 from mrn.replay.normalizer import Normalizer
 

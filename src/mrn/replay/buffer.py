@@ -1,9 +1,9 @@
-"""Whole episodes on the training device, in one ring of rows.
+"""Replay buffer: whole episodes on the training device, in one ring of rows.
 
-A row is a moment: an observation, the goal, and the action taken there. An episode of L
-transitions takes L + 1 consecutive rows (modulo the ring), the last one without an action: no
-observation is stored twice. Every row knows how far it is from both ends of its episode, which is
-all that hindsight needs; so a sample costs the same however full the buffer is.
+A row holds one time step: observation, goal and the action taken there. An episode of L
+transitions occupies L + 1 consecutive rows (modulo the ring); the last one has no action. No
+observation is stored twice. Each row knows its distance to both ends of its episode, so the cost
+of sampling does not depend on how full the buffer is.
 """
 
 from collections import deque
@@ -13,128 +13,115 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mrn.envs.rewards import Reward
 from mrn.envs.tasks import TaskSpec
+from mrn.replay.episodes import Episodes
 from mrn.utils.errors import UserError
 
+COLUMNS = ("state", "achieved", "goal", "action", "since_start", "until_end", "terminated")
+"""Columns of a row, as checkpoints store them."""
 
-class Episodes(NamedTuple):
-    """N episodes side by side on the host; rows beyond an episode's length mean nothing."""
-
-    state: np.ndarray  # (N, T + 1, state)
-    achieved: np.ndarray  # (N, T + 1, goal)
-    goal: np.ndarray  # (N, T + 1, goal)
-    action: np.ndarray  # (N, T + 1, action), in [-1, 1]; none is taken after the last step
-    success: np.ndarray  # (N, T), after each action
-    length: np.ndarray  # (N,), transitions
-    terminated: np.ndarray  # (N,), whether the environment, not the clock, ended it
-
-    @classmethod
-    def allocate(cls, spec: TaskSpec, num_envs: int) -> "Episodes":
-        """Arrays to be filled in place, again and again."""
-        n, t = num_envs, spec.horizon
-        return cls(
-            state=np.zeros((n, t + 1, spec.state_dim), np.float32),
-            achieved=np.zeros((n, t + 1, spec.goal_dim), np.float32),
-            goal=np.zeros((n, t + 1, spec.goal_dim), np.float32),
-            action=np.zeros((n, t + 1, spec.action_dim), np.float32),
-            success=np.zeros((n, t), bool),
-            length=np.zeros(n, np.int64),
-            terminated=np.zeros(n, bool),
-        )
+MAX_TRANSITIONS = 5 * 10**8
+"""Largest capacity. An episode takes one row more than it has transitions, so the ring has at most
+twice as many rows. Indices up to twice the number of rows must fit into int32."""
 
 
-ROWS = ("state", "achieved", "goal", "action", "since_start", "until_end", "terminated")
-"""The tables that make a row."""
-
-
-LARGEST = 5 * 10**8
-"""Transitions that one replay may hold. An episode takes a row more than it has transitions, so
-there are at most twice as many rows; and places up to twice their number must fit into int32."""
-
-
-def check_capacity(capacity: int, at_once: int, horizon: int) -> None:
-    """Refuse a capacity, in transitions, that does not hold the episodes stored at once.
+def check_capacity(capacity: int, episodes_per_add: int, horizon: int) -> None:
+    """Check that a capacity, in transitions, holds the episodes that are stored at once.
 
     Raises:
-        UserError: Says the least that does.
+        UserError: The capacity is too small; the message names the minimum.
     """
-    if capacity < at_once * horizon:
+    if capacity < episodes_per_add * horizon:
         raise UserError(
-            f"buffer_size must be at least the {at_once} episodes of {horizon} transitions that are "
-            f"stored at once ({at_once * horizon}), got {capacity}"
+            f"buffer_size must be at least {episodes_per_add * horizon} ({episodes_per_add} episodes "
+            f"of {horizon} transitions stored at once), got {capacity}"
         )
+
+
+class StoredTransitions(NamedTuple):
+    """Transitions as the buffer stores them, tensors of shape (B, ...)."""
+
+    state: Tensor
+    action: Tensor
+    goal: Tensor
+    next_state: Tensor
+    next_achieved: Tensor
+    terminated: Tensor
+    since_start: Tensor  # steps since the episode started
+    until_end: Tensor  # steps until the episode ends
 
 
 class ReplayBuffer:
-    """A ring of rows that holds as many whole episodes as fit, the newest ones."""
+    """Ring buffer of the newest whole episodes."""
 
     def __init__(
         self,
         spec: TaskSpec,
         capacity: int,
         device: torch.device,
-        at_once: int = 1,
-        reward: Reward | None = None,
+        episodes_per_add: int = 1,
     ) -> None:
-        """Allocate all memory once.
+        """Allocate all memory up front.
 
         Args:
-            spec: Sizes of what is stored.
-            capacity: Transitions to hold, in episodes of full length.
-            device: Where to hold them.
-            at_once: Episodes that one `add` brings, at most.
-            reward: The task's, which tells in which episodes something moved: where what was
-                achieved at the end does not count as achieved at the start.
+            spec: Sizes of states, actions and goals, and the longest episode.
+            capacity: Number of transitions to hold, counted in episodes of full length.
+            device: Device of the tensors.
+            episodes_per_add: Largest number of episodes in one call of `add`.
+
+        Raises:
+            UserError: The capacity is too small or too large, or memory runs out.
         """
-        check_capacity(capacity, at_once, spec.horizon)
-        if capacity > LARGEST:
+        check_capacity(capacity, episodes_per_add, spec.horizon)
+        if capacity > MAX_TRANSITIONS:
             raise UserError(
-                f"a process holds at most {LARGEST:,} transitions, got {capacity:,}: lower "
+                f"a process holds at most {MAX_TRANSITIONS:,} transitions, got {capacity:,}: lower "
                 "buffer_size"
             )
-        self.horizon, self.reward = spec.horizon, reward
+        self.capacity, self.horizon, self.device = capacity, spec.horizon, device
         self.rows = capacity // spec.horizon * (spec.horizon + 1)
-
-        def table(width: int) -> Tensor:
-            return torch.zeros(self.rows, width, device=device)
-
-        def column(dtype: torch.dtype) -> Tensor:
-            return torch.zeros(self.rows, dtype=dtype, device=device)
-
-        try:
-            self.state, self.action = table(spec.state_dim), table(spec.action_dim)
-            self.achieved, self.goal = table(spec.goal_dim), table(spec.goal_dim)
-            self.since_start, self.until_end = column(torch.int32), column(torch.int32)
-            self.terminated = column(torch.bool)  # of the transition that leaves this row
-            self.moved = column(torch.bool)  # of the episode; follows from the other tables
-            self.transitions = column(torch.int32)  # ring of rows that have an action, in order
-        except RuntimeError as error:
-            raise UserError(
-                f"no memory for a replay of {capacity:,} transitions on {device}; lower buffer_size"
-            ) from error
-        self.written = (
-            0  # rows written since the run began; the next one goes here, modulo the ring
-        )
+        self.state = self.allocate(spec.state_dim)
+        self.action = self.allocate(spec.action_dim)
+        self.achieved, self.goal = self.allocate(spec.goal_dim), self.allocate(spec.goal_dim)
+        self.since_start = self.allocate(dtype=torch.int32)
+        self.until_end = self.allocate(dtype=torch.int32)
+        self.terminated = self.allocate(dtype=torch.bool)  # by the action taken at this row
+        # Ring of the rows that have an action, in the order of storage.
+        self.transitions = self.allocate(dtype=torch.int32)
+        self.written = 0  # rows written in this run; the next one goes to written % rows
         self.first = self.last = 0  # transitions first .. last - 1 of the run are stored
         self.lengths: deque[int] = deque()  # of the stored episodes, oldest first
 
+    def allocate(self, *size: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Return a new column: zeros of shape (rows, *size).
+
+        Raises:
+            UserError: Memory runs out.
+        """
+        try:
+            return torch.zeros(self.rows, *size, dtype=dtype, device=self.device)
+        except RuntimeError as error:
+            raise UserError(
+                f"not enough memory on {self.device} for a replay buffer of {self.capacity:,} "
+                "transitions: lower buffer_size"
+            ) from error
+
     def __len__(self) -> int:
-        """Transitions stored."""
+        """Return the number of stored transitions."""
         return self.last - self.first
 
     @property
     def nbytes(self) -> int:
-        """Return the memory of all tables in bytes."""
+        """Return the memory of all columns in bytes."""
         return sum(value.nbytes for value in vars(self).values() if isinstance(value, Tensor))
 
     @property
     def oldest(self) -> int:
-        """The oldest row that is stored, counted since the run began."""
+        """Return the number of the oldest stored row, counted from the start of the run."""
         return self.written - len(self) - len(self.lengths)
 
     def add(self, episodes: Episodes) -> None:
-        """Store episodes, dropping as many of the oldest whole ones as needed."""
+        """Store episodes; drop the oldest ones to make room."""
         steps = np.arange(episodes.state.shape[1])
         length = episodes.length[:, None]  # (N, 1)
         is_row = steps <= length  # (N, T + 1)
@@ -150,7 +137,7 @@ class ReplayBuffer:
         self.append({name: torch.from_numpy(values[is_row]) for name, values in rows.items()})
 
     def append(self, rows: dict[str, Tensor]) -> None:
-        """Store the rows of whole episodes, as `read` returns them."""
+        """Store the rows of whole episodes, in the format that `read` returns."""
         has_action = rows["until_end"] > 0
         lengths = rows["until_end"][rows["since_start"] == 0].tolist()
         count, transitions = len(has_action), int(has_action.sum())
@@ -158,59 +145,88 @@ class ReplayBuffer:
             self.first += self.lengths.popleft()
         place = (self.written + torch.arange(count)) % self.rows
         for name, values in rows.items():
-            table = getattr(self, name)
-            table[place.to(table.device)] = values.to(table.device, table.dtype)
-        if self.reward is not None:
-            ends, starts = (rows[name] == 0 for name in ("until_end", "since_start"))
-            moved = self.reward(rows["achieved"][starts], rows["achieved"][ends]) < 0  # (episodes,)
-            spread = moved.repeat_interleave(torch.as_tensor(lengths) + 1)
-            self.moved[place.to(self.moved.device)] = spread.to(self.moved.device)
+            column = getattr(self, name)
+            column[place.to(self.device)] = values.to(self.device, column.dtype)
         order = (self.last + torch.arange(transitions)) % self.rows
-        self.transitions[order.to(self.transitions.device)] = place[has_action].to(
-            self.transitions.device, self.transitions.dtype
+        self.transitions[order.to(self.device)] = place[has_action].to(
+            self.device, self.transitions.dtype
         )
         self.written += count
         self.last += transitions
         self.lengths.extend(lengths)
 
     def read(self, start: int) -> dict[str, Tensor]:
-        """The rows stored from row `start` of the run on, on the host."""
-        place = torch.arange(start, self.written) % self.rows
-        tables = {name: getattr(self, name) for name in ROWS}
-        return {name: table[place.to(table.device)].cpu() for name, table in tables.items()}
+        """Return copies on the host of the rows from number `start` of the run on."""
+        place = self._places_since(start)
+        return {name: getattr(self, name)[place].cpu() for name in COLUMNS}
 
     def check(self, rows: dict[str, Tensor], count: int, where: str) -> None:
-        """Refuse rows of unknown origin that are not so many, or not whole episodes of this task.
+        """Check that rows read from a file are `count` rows of whole episodes of this task.
 
         Raises:
-            UserError: Names the file.
+            UserError: They are not; the message starts with `where`, the name of the file.
         """
         layout = {name: (value.dtype, tuple(value.shape)) for name, value in rows.items()}
-        tables = {name: getattr(self, name) for name in ROWS}
-        if layout != {k: (v.dtype, (count, *v.shape[1:])) for k, v in tables.items()}:
-            raise UserError(f"{where}: not {count} rows of this replay")
+        columns = {name: getattr(self, name) for name in COLUMNS}
+        if layout != {k: (v.dtype, (count, *v.shape[1:])) for k, v in columns.items()}:
+            raise UserError(f"{where}: expected {count} rows of this task's replay buffer")
         start, end = rows["since_start"], rows["until_end"]
-        ends = end == 0
-        follows = (start[1:] == start[:-1] + 1) & (end[1:] == end[:-1] - 1)
-        begins = (start[1:] == 0) & (end[1:] > 0)
-        whole = torch.where(ends[:-1], begins, follows).all() and ends[-1] and start[0] == 0
+        is_last = end == 0
+        continues = (start[1:] == start[:-1] + 1) & (end[1:] == end[:-1] - 1)
+        starts = (start[1:] == 0) & (end[1:] > 0)
+        whole = torch.where(is_last[:-1], starts, continues).all() and is_last[-1] and start[0] == 0
         if not whole or end.max() > self.horizon or not torch.isfinite(rows["state"]).all():
-            raise UserError(f"{where}: not whole episodes of this task")
+            raise UserError(f"{where}: the rows are not whole episodes of this task")
 
     def start_at(self, row: int, transition: int) -> None:
-        """Count rows and transitions from here; the buffer must be empty."""
+        """Set the numbers of the next row and transition; the buffer must be empty."""
         self.written, self.first, self.last = row, transition, transition
 
     def draw(self, uniform: Tensor) -> Tensor:
-        """Rows of stored transitions, each as likely as the others, from numbers in [0, 1)."""
-        return self.row_of(self.first % self.rows + (uniform * len(self)).int())
+        """Return the rows of uniformly drawn transitions, from random numbers in [0, 1)."""
+        return self._rows_of(self.first % self.rows + (uniform * len(self)).int())
 
     def newest(self, count: int) -> Tensor:
-        """Rows of the last `count` transitions stored."""
+        """Return the rows of the last `count` transitions stored."""
         start = (self.last - count) % self.rows
-        numbers = torch.arange(count, dtype=torch.int32, device=self.state.device)
-        return self.row_of(start + numbers)
+        numbers = torch.arange(count, dtype=torch.int32, device=self.device)
+        return self._rows_of(start + numbers)
 
-    def row_of(self, place: Tensor) -> Tensor:
-        """Rows of transitions by their place in the ring of transitions, or beyond its end."""
+    def gather(self, rows: Tensor) -> StoredTransitions:
+        """Return the transitions that start at the given rows."""
+        next_rows = (rows + 1) % self.rows
+        return StoredTransitions(
+            state=self.state.index_select(0, rows),
+            action=self.action.index_select(0, rows),
+            goal=self.goal.index_select(0, rows),
+            next_state=self.state.index_select(0, next_rows),
+            next_achieved=self.achieved.index_select(0, next_rows),
+            terminated=self.terminated.index_select(0, rows),
+            since_start=self.since_start.index_select(0, rows),
+            until_end=self.until_end.index_select(0, rows),
+        )
+
+    def achieved_after(self, rows: Tensor, steps: Tensor) -> Tensor:
+        """Return the goals achieved `steps` after the given rows of the same episodes, (B, goal).
+
+        Negative steps look back.
+        """
+        return self.achieved.index_select(0, (rows + steps) % self.rows)
+
+    def first_rows(self, rows: Tensor) -> Tensor:
+        """Return the first row of the episode that each of the given rows belongs to."""
+        return (rows - self.since_start.index_select(0, rows)) % self.rows
+
+    def episodes_since(self, start: int) -> tuple[Tensor, Tensor]:
+        """Return the first rows and the lengths of the episodes from row `start` of the run on."""
+        place = self._places_since(start)
+        first = place[self.since_start[place] == 0]
+        return first, self.until_end[first]
+
+    def _places_since(self, start: int) -> Tensor:
+        """Return the places in the ring of rows `start` .. `written` - 1 of the run."""
+        return torch.arange(start, self.written, device=self.device) % self.rows
+
+    def _rows_of(self, place: Tensor) -> Tensor:
+        """Return rows by their place in the ring of transitions; places may exceed its end."""
         return self.transitions.index_select(0, place % self.rows)

@@ -1,4 +1,4 @@
-"""The settings of the replay buffer and of hindsight."""
+"""Settings of the replay buffer and of hindsight relabeling."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -10,14 +10,14 @@ GoalSelectionStrategy = Literal["future", "final", "episode"]
 
 @dataclass(frozen=True)
 class ReplayConfig(Validated):
-    """The replay buffer and hindsight relabelling."""
+    """Settings of the replay buffer and of hindsight relabeling."""
 
     buffer_size: Annotated[int, Bounds(ge=1, le=10**15)] = 1_000_000
-    """Transitions kept, in whole episodes."""
+    """Capacity of the replay buffer in transitions; it stores whole episodes."""
     goal_selection_strategy: GoalSelectionStrategy = "future"
-    """Which achieved goals of its own episode may replace a transition's goal."""
+    """Which achieved goals of the same episode can replace a transition's goal."""
     her_ratio: Fraction = 0.8
-    """Fraction of sampled transitions whose goal is replaced."""
+    """Fraction of sampled transitions that are relabeled."""
     redraws: Annotated[int, Bounds(ge=0, le=100)] = 0
-    """Times that a sampled transition is drawn again if nothing moved in its episode: if what was
+    """How often to redraw a sampled transition if nothing moved in its episode, i.e. if the goal
     achieved at its end counts as achieved at its start."""

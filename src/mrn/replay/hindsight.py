@@ -1,92 +1,136 @@
-"""Hindsight experience replay: transitions, some with a goal that their episode achieved.
+"""Hindsight experience replay: relabel transitions with goals that their episode achieved.
 
 Andrychowicz et al. 2017 (https://arxiv.org/abs/1707.01495).
 """
-
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from mrn.batch import Batch
 from mrn.envs.rewards import Reward
-from mrn.replay.buffer import ReplayBuffer
+from mrn.replay.buffer import ReplayBuffer, StoredTransitions
 from mrn.replay.config import GoalSelectionStrategy
 
 
-@dataclass(frozen=True)
 class Hindsight:
-    """Samples transitions and replaces a share of their goals by achieved ones.
+    """Sampler that replaces a fraction of the goals in a batch by achieved goals.
 
-    `future`: achieved at one of the steps t+1 .. L of the episode, equally likely; `final`: at
-    step L; `episode`: at one of the steps 1 .. L. The reward is computed anew for every row, at
-    the next state, as the environments do. How many steps ahead a goal was achieved is known where
-    it was replaced by a later one; for all others, the environment's own among them, it is inf.
+    The strategy selects the step of the episode, of length L, whose achieved goal replaces the
+    goal of a transition at step t:
 
-    While a policy cannot move an object, most episodes teach nothing about moving it. So a
-    transition may be drawn again, some number of times, until it is of an episode in which
-    something moved. That looks at what came after the transition; but where the same action has the
-    same effect, it changes how often a transition is seen and not what follows from it.
+    - `future`: uniformly from t+1 .. L.
+    - `final`: step L.
+    - `episode`: uniformly from 1 .. L.
+
+    Rewards are recomputed for every transition at the next state, as the environments do.
+    `steps_to_goal` is finite only for transitions relabeled with a goal achieved later.
+
+    While the policy cannot move an object yet, most episodes contain nothing about moving it. With
+    `redraws`, a transition is drawn again until something moved in its episode, at most that many
+    times. This selects by the future of a transition. In a deterministic environment it changes
+    how often a transition is seen, but not its outcome.
     """
 
-    strategy: GoalSelectionStrategy
-    probability: float
-    reward: Reward
-    redraws: int = 0
+    def __init__(
+        self,
+        buffer: ReplayBuffer,
+        strategy: GoalSelectionStrategy,
+        her_ratio: float,
+        reward: Reward,
+        redraws: int = 0,
+    ) -> None:
+        """Sample from a buffer.
 
-    def sample(self, buffer: ReplayBuffer, size: int, generator: torch.Generator) -> Batch:
-        """Transitions drawn with replacement, each as likely as the others but for redraws."""
-        # float64: float32 has too few numbers in [0, 1) to reach every one of 1e6 transitions
-        # equally, and may round up to 1 when multiplied.
-        count = 3 + self.redraws
+        Args:
+            buffer: Buffer to sample from; it may still be empty.
+            strategy: Which achieved goals are candidates.
+            her_ratio: Probability that a transition is relabeled.
+            reward: Reward function of the task.
+            redraws: Largest number of redraws per transition.
+        """
+        self.buffer, self.strategy, self.her_ratio = buffer, strategy, her_ratio
+        self.reward, self.redraws = reward, redraws
+        self.moved = MovedEpisodes(buffer, reward) if redraws else None
+
+    def sample(self, size: int, generator: torch.Generator) -> Batch:
+        """Sample transitions with replacement, uniformly except for redraws."""
+        # float64: float32 has too few values in [0, 1) to reach all of 1e6 transitions equally
+        # often, and a product with the number of transitions may round up to that number.
         uniform = torch.rand(
-            count, size, generator=generator, device=generator.device, dtype=torch.float64
-        )
-        row = buffer.draw(uniform[0])
-        if self.redraws:
-            row = self._first_moved(buffer, torch.stack([row, *map(buffer.draw, uniform[3:])]))
-        return self._batch(buffer, row, uniform[1:3])
+            3 + self.redraws, size, generator=generator, device=generator.device,
+            dtype=torch.float64,
+        )  # fmt: skip
+        rows = self.buffer.draw(uniform[0])
+        if self.moved is not None:
+            redrawn = [self.buffer.draw(numbers) for numbers in uniform[3:]]
+            rows = self.moved.first(torch.stack([rows, *redrawn]))
+        return self._relabel(rows, uniform[1:3])
 
-    def newest(self, buffer: ReplayBuffer, count: int, generator: torch.Generator) -> Batch:
-        """Each of the last `count` transitions once."""
+    def newest(self, count: int, generator: torch.Generator) -> Batch:
+        """Return each of the last `count` transitions once, relabeled."""
         uniform = torch.rand(
             2, count, generator=generator, device=generator.device, dtype=torch.float64
         )
-        return self._batch(buffer, buffer.newest(count), uniform)
+        return self._relabel(self.buffer.newest(count), uniform)
 
-    def _first_moved(self, buffer: ReplayBuffer, rows: Tensor) -> Tensor:
-        """Of candidates (K, B) the first in whose episode something moved, else the last one."""
-        moved = buffer.moved.index_select(0, rows.flatten()).view_as(rows)
-        moved[-1] = True
-        # argmax does not take truth values, and returns the first of several largest.
-        return rows.gather(0, moved.byte().argmax(dim=0, keepdim=True)).squeeze(0)
-
-    def _batch(self, buffer: ReplayBuffer, row: Tensor, uniform: Tensor) -> Batch:
-        next_row = (row + 1) % buffer.rows
-        offset = self._offset(buffer, row, uniform[0])
-        achieved_row = (row + offset) % buffer.rows
-        relabelled = uniform[1] < self.probability
-        achieved, goal = (
-            buffer.achieved.index_select(0, achieved_row),
-            buffer.goal.index_select(0, row),
-        )
-        goal = torch.where(relabelled.unsqueeze(-1), achieved, goal)
+    def _relabel(self, rows: Tensor, uniform: Tensor) -> Batch:
+        """Build a batch from rows (B,) and random numbers (2, B) in [0, 1)."""
+        stored = self.buffer.gather(rows)
+        offset = self._offset(stored, uniform[0])
+        relabeled = uniform[1] < self.her_ratio
+        achieved = self.buffer.achieved_after(rows, offset)
+        goal = torch.where(relabeled.unsqueeze(-1), achieved, stored.goal)
         return Batch(
-            state=buffer.state.index_select(0, row),
-            action=buffer.action.index_select(0, row),
+            state=stored.state,
+            action=stored.action,
             goal=goal,
-            next_state=buffer.state.index_select(0, next_row),
-            reward=self.reward(buffer.achieved.index_select(0, next_row), goal),
-            terminated=buffer.terminated.index_select(0, row),
-            steps_to_goal=torch.where(relabelled & (offset > 0), offset.float(), torch.inf),
+            next_state=stored.next_state,
+            reward=self.reward(stored.next_achieved, goal),
+            terminated=stored.terminated,
+            steps_to_goal=torch.where(relabeled & (offset > 0), offset.float(), torch.inf),
         )
 
-    def _offset(self, buffer: ReplayBuffer, row: Tensor, uniform: Tensor) -> Tensor:
-        """Rows from a transition to the one whose achieved goal it may get."""
-        until_end = buffer.until_end.index_select(0, row)
+    def _offset(self, stored: StoredTransitions, uniform: Tensor) -> Tensor:
+        """Return the number of steps from each transition to the goal it may get."""
+        since_start, until_end = stored.since_start, stored.until_end
         if self.strategy == "final":
             return until_end
         if self.strategy == "future":
             return 1 + (uniform * until_end).int()
-        since_start = buffer.since_start.index_select(0, row)
         return 1 + (uniform * (since_start + until_end)).int() - since_start
+
+
+class MovedEpisodes:
+    """Lookup of the stored episodes in which something moved.
+
+    Something moved if the goal achieved at the end does not count as achieved at the start. The
+    table follows from the buffer's rows: it is never saved, and catches up before every lookup.
+    """
+
+    def __init__(self, buffer: ReplayBuffer, reward: Reward) -> None:
+        """Allocate the table; `reward` decides whether two achieved goals count as the same."""
+        self.buffer, self.reward = buffer, reward
+        self.table = buffer.allocate(dtype=torch.bool)  # valid at the first row of an episode
+        self.seen = 0  # rows of the run that the table covers
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """Return whether something moved in the episode of each row; bool, the shape of `rows`."""
+        self._catch_up()
+        return self.table.index_select(0, self.buffer.first_rows(rows.flatten())).view_as(rows)
+
+    def first(self, candidates: Tensor) -> Tensor:
+        """Return for each column of candidates (K, B) the first that moved, else the last."""
+        moved = self(candidates)
+        moved[-1] = True
+        # argmax does not support bool. It returns the first of several maxima.
+        return candidates.gather(0, moved.byte().argmax(dim=0, keepdim=True)).squeeze(0)
+
+    def _catch_up(self) -> None:
+        """Cover the episodes stored since the last lookup."""
+        if self.seen == self.buffer.written:
+            return
+        first, length = self.buffer.episodes_since(max(self.seen, self.buffer.oldest))
+        start = self.buffer.achieved_after(first, torch.zeros_like(length))
+        end = self.buffer.achieved_after(first, length)
+        self.table[first] = self.reward(start, end) < 0
+        self.seen = self.buffer.written

@@ -1,4 +1,4 @@
-"""Running mean and standard deviation of states and goals, so that networks see unit scale."""
+"""Standardization of states and goals by running statistics."""
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,7 @@ from mrn.utils.normalization import CLIP_RAW, CLIP_STD, MIN_STD
 
 
 class RunningNorm(nn.Module):
-    """Standardises vectors by the statistics of all it has seen, kept in float64."""
+    """Standardization of vectors by the running mean and std of all data, kept in float64."""
 
     count: Tensor
     mean: Tensor
@@ -19,18 +19,18 @@ class RunningNorm(nn.Module):
     scale: Tensor
 
     def __init__(self, size: int) -> None:
-        """Start as the identity."""
+        """Start with mean 0 and std 1."""
         super().__init__()
         self.register_buffer("count", torch.zeros((), dtype=torch.float64))
         self.register_buffer("mean", torch.zeros(size, dtype=torch.float64))
         self.register_buffer("squares", torch.zeros(size, dtype=torch.float64))
-        # What `forward` uses: mean and 1 / std in float32.
+        # Float32 copies of the mean and of 1 / std, for `forward`.
         self.register_buffer("shift", torch.zeros(size))
         self.register_buffer("scale", torch.ones(size))
 
     @torch.no_grad()
     def update(self, values: Tensor, ranks: Ranks = SINGLE_PROCESS) -> None:
-        """Take in values of shape (B, size), and those of the other processes."""
+        """Add values of shape (B, size) from every rank to the statistics."""
         values = values.double().clamp(-CLIP_RAW, CLIP_RAW)
         mean = values.mean(dim=0)
         count = torch.full_like(mean, len(values))
@@ -39,7 +39,7 @@ class RunningNorm(nn.Module):
             self._merge(each[0, 0], *each[1:])
 
     def _merge(self, count: Tensor, mean: Tensor, squares: Tensor) -> None:
-        """Take in the statistics of more values, exactly (Chan et al. 1979)."""
+        """Merge the statistics of more values, exactly (Chan et al. 1979)."""
         total = self.count + count
         delta = mean - self.mean
         self.squares += squares
@@ -51,27 +51,27 @@ class RunningNorm(nn.Module):
         self.scale.copy_(variance.clamp(min=MIN_STD**2).rsqrt())
 
     def forward(self, values: Tensor) -> Tensor:
-        """Values standardised and clipped."""
-        values = values.clamp(-CLIP_RAW, CLIP_RAW)  # a copy, which the rest works in
+        """Return the values standardized and clipped."""
+        values = values.clamp(-CLIP_RAW, CLIP_RAW)  # a copy, so that the rest can work in place
         return values.sub_(self.shift).mul_(self.scale).clamp_(-CLIP_STD, CLIP_STD)
 
 
 class Normalizer(nn.Module):
-    """One running norm for states, one for goals."""
+    """Running norms of states and goals."""
 
     def __init__(self, spec: TaskSpec) -> None:
-        """Start both as the identity."""
+        """Create a norm for each."""
         super().__init__()
         self.state = RunningNorm(spec.state_dim)
         self.goal = RunningNorm(spec.goal_dim)
 
     def update(self, batch: Batch, ranks: Ranks = SINGLE_PROCESS) -> None:
-        """Take in the states and goals of some transitions, and of the other processes'."""
+        """Add the states and goals of a batch from every rank to the statistics."""
         self.state.update(batch.state, ranks)
         self.goal.update(batch.goal, ranks)
 
     def forward(self, batch: Batch) -> Batch:
-        """The batch with states and goals standardised."""
+        """Return the batch with standardized states and goals."""
         return batch._replace(
             state=self.state(batch.state),
             goal=self.goal(batch.goal),

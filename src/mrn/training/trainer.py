@@ -48,10 +48,13 @@ class Trainer:
         for optimizer in self.agent.algorithm.optimizers.values():
             optimizer.combine = ranks.all_reduce_mean
         self.episodes = Episodes.allocate(task.spec, count)
-        capacity, reward = memory.buffer_size // ranks.size, task.reward if memory.redraws else None
-        self.replay = ReplayBuffer(task.spec, capacity, device, count, reward)
+        self.replay = ReplayBuffer(task.spec, memory.buffer_size // ranks.size, device, count)
         self.hindsight = Hindsight(
-            memory.goal_selection_strategy, memory.her_ratio, task.reward, memory.redraws
+            self.replay,
+            memory.goal_selection_strategy,
+            memory.her_ratio,
+            task.reward,
+            memory.redraws,
         )
         self.generators = {
             name: make_generator(config.seed, name, device, ranks.rank)
@@ -83,7 +86,7 @@ class Trainer:
             collect_episodes(envs, self.agent.explorer(*exploring), self.episodes, seed, self.cycle)
             steps = int(self.episodes.length.sum())
             self.replay.add(self.episodes)
-            newest = self.hindsight.newest(self.replay, steps, self.generators["replay"])
+            newest = self.hindsight.newest(steps, self.generators["replay"])
             self.agent.normalizer.update(newest, self.ranks)
         played = int(self.ranks.all_reduce_sum(torch.tensor(steps)))
         self.env_steps += played
@@ -94,7 +97,7 @@ class Trainer:
         algorithm, count = self.agent.algorithm, self.config.schedule.gradient_steps
         sampling, learning = self.generators["replay"], self.generators["learning"]
         for number in range(self.updates + 1, self.updates + count + 1):
-            batch = self.hindsight.sample(self.replay, self.batch_size, sampling)
+            batch = self.hindsight.sample(self.batch_size, sampling)
             metrics = algorithm.update(self.agent.normalizer(batch), number, learning)
             if metrics.shape != self.losses.shape:
                 raise UserError(

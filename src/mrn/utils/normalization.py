@@ -1,8 +1,8 @@
-"""On which scale networks see states and goals: the paper's numbers."""
+"""Constants of input normalization, as in the paper."""
 
 CLIP_RAW = 200.0
-"""Values are clipped to it on both sides before they are standardised."""
+"""Largest absolute value of an input before standardization; larger ones are clipped."""
 CLIP_STD = 5.0
-"""And to so many standard deviations afterwards."""
+"""Largest absolute value after standardization, in standard deviations."""
 MIN_STD = 0.01
-"""The least standard deviation that values are divided by."""
+"""Lower bound of the standard deviation that inputs are divided by."""
