@@ -16,7 +16,7 @@ from mrn.algorithms import (
     choose_critic,
     find_algorithm,
 )
-from mrn.recipes import DEFAULT_RECIPE, EXCEPTIONS, PAPER, RECIPES, find_recipe
+from mrn.recipes import DEFAULT_RECIPE, OVERRIDES, PAPER, RECIPES, find_recipe
 from mrn.replay import ReplayConfig
 from mrn.utils.errors import UserError, unknown_name
 from mrn.utils.naming import Method, safe_name
@@ -231,7 +231,7 @@ def resolve(
     if imports or ":" not in algo:
         types["algo_config"] = find_algorithm(algo).Settings
     owners = _owners(algo, types)
-    preset = {**find_recipe(recipe), **EXCEPTIONS.get((recipe, algo), {})}
+    preset = {**find_recipe(recipe), **OVERRIDES.get((recipe, algo), {})}
     # A recipe serves all algorithms; each takes the settings it has.
     chosen = {name: value for name, value in preset.items() if name in owners}
     for name, value in (overrides or {}).items():

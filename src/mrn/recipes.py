@@ -1,4 +1,4 @@
-"""Recipes: named sets of settings, from which a run takes all that it is not given."""
+"""Recipes: named presets of settings that single settings override."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from mrn.utils.errors import unknown_name
 
 PAPER = "paper"
-"""The protocol of the paper (Sec. 5, and the released code): the defaults of all settings."""
+"""Protocol of the paper (Sec. 5 and the released code): the default of every setting."""
 FAST = "fast"
-"""What solves FetchPush from a third of the steps; docs/recipes.md says how."""
+"""Preset that solves FetchPush in a third of the steps; see docs/recipes.md."""
 DEFAULT_RECIPE = FAST
-"""What `mrn train` and `mrn.train` take where none is named; suites take the paper's."""
+"""Default of `mrn train` and `mrn.train`; suites default to the paper's."""
 
 RECIPES: Mapping[str, Mapping[str, Any]] = {
     PAPER: {},
@@ -25,18 +25,18 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
         "redraws": 4,
     },
 }
-"""The settings of each, for every agent that has them; all others are an agent's defaults."""
-EXCEPTIONS: Mapping[tuple[str, str], Mapping[str, Any]] = {
-    (FAST, "sac"): {"action_penalty": 0.0},  # its entropy keeps actions small enough
+"""Settings of each recipe; algorithms ignore those they lack. All others keep their defaults."""
+OVERRIDES: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    (FAST, "sac"): {"action_penalty": 0.0},  # the entropy term keeps actions small enough
 }
-"""What a recipe has of its own for an agent."""
+"""Settings of a recipe that differ for one algorithm, by (recipe, algorithm)."""
 
 
 def find_recipe(name: str) -> Mapping[str, Any]:
-    """The settings of the recipe of that name.
+    """Return the settings of a recipe.
 
     Raises:
-        UserError: There is none; lists those there are.
+        UserError: The name is unknown; the message lists the available ones.
     """
     if name not in RECIPES:
         raise unknown_name("recipe", name, list(RECIPES))

@@ -144,7 +144,7 @@ def test_a_network_with_two_names_is_saved_and_goes_on(here):
 
 
 def test_a_critic_whose_size_cannot_be_chosen(here):
-    with pytest.raises(mrn.UserError, match="must make it larger with `size`"):
+    with pytest.raises(mrn.UserError, match="must grow with the `size`"):
         mrn.make_critic("my_lab.ideas:fixed", 25, 4, 3)
 
 

@@ -1,4 +1,4 @@
-"""Who learns: the algorithms by name."""
+"""Learning algorithms by name."""
 
 from mrn.algorithms.base import Algorithm, AlgorithmSettings, CriticFactory
 from mrn.algorithms.ddpg import DDPG
@@ -35,41 +35,42 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
 }
 
 AUTO, DEFAULT_CRITIC = "auto", "mrn"
-"""How a run says that it takes the usual critic, and which that is."""
+"""The setting that selects the default critic, and that critic."""
 
 
 def find_algorithm(name: str) -> type[Algorithm]:
-    """The algorithm of that name, or of a user's `package.module:name`.
+    """Return an algorithm by name, or a custom one by `package.module:name`.
 
     Raises:
-        UserError: There is none; lists those there are.
+        UserError: The name is unknown; the message lists the available ones.
     """
 
-    def fits(found: object) -> bool:
+    def is_algorithm(found: object) -> bool:
         return isinstance(found, type) and issubclass(found, Algorithm)
 
     return find_plugin(
-        "algorithm", name, ALGORITHMS, fits, "a class derived from mrn.algorithms.Algorithm"
+        "algorithm", name, ALGORITHMS, is_algorithm, "a subclass of mrn.algorithms.Algorithm"
     )
 
 
 def choose_critic(algo: str, critic: str) -> str:
-    """The critic of an agent's run: the one asked for; for `auto` mrn, or none if it has no use.
+    """Resolve the `critic` setting of a run; `auto` selects the algorithm's default.
 
     Raises:
-        UserError: The agent cannot use that critic, or there is no such agent.
+        UserError: The algorithm is unknown or cannot use that critic.
     """
     uses_critic = find_algorithm(algo).uses_critic
     if critic == AUTO:
         return DEFAULT_CRITIC if uses_critic else NO_CRITIC
     if uses_critic and critic == NO_CRITIC:
         raise UserError(
-            f"algorithm {algo!r} needs a critic: leave {NO_CRITIC!r} out for {DEFAULT_CRITIC}, or choose one "
-            f"of {', '.join(CRITICS)}"
+            f"algorithm {algo!r} needs a critic: leave {NO_CRITIC!r} out to use "
+            f"{DEFAULT_CRITIC!r}, or choose one of {', '.join(CRITICS)}"
         )
     if critic != NO_CRITIC and not uses_critic:
+        alternatives = [name for name, each in ALGORITHMS.items() if each.uses_critic]
         raise UserError(
-            f"algorithm {algo!r} learns without a critic: leave {critic!r} out, or choose an algorithm "
-            f"that has one ({', '.join(name for name, each in ALGORITHMS.items() if each.uses_critic)})"
+            f"algorithm {algo!r} learns without a critic: leave {critic!r} out, or choose an "
+            f"algorithm that has one ({', '.join(alternatives)})"
         )
     return critic

@@ -7,37 +7,38 @@ from torch import Tensor
 from torch.optim.adam import adam
 
 Combine = Callable[[list[Tensor]], list[Tensor]]
-"""What is done with the gradients of all weights before a step."""
+"""Transformation of the gradients of all weights before a step."""
 
 
-def as_they_are(gradients: list[Tensor]) -> list[Tensor]:
-    """The gradients themselves: what a single process steps by."""
+def keep_gradients(gradients: list[Tensor]) -> list[Tensor]:
+    """Return the gradients unchanged, as for a single process."""
     return gradients
 
 
 class Adam:
-    """PyTorch's Adam, through its functional form.
+    """PyTorch's Adam through its functional form.
 
-    The same numbers as `torch.optim.Adam(fused=True)`; but that one's constructor imports
-    PyTorch's compiler, a second of every start, and its bookkeeping is paid at every step.
+    Computes the same numbers as `torch.optim.Adam(fused=True)`. The constructor of that class
+    imports PyTorch's compiler, which adds a second to every start, and its bookkeeping costs time
+    at every step.
     """
 
     def __init__(self, weights: Iterable[Tensor], learning_rate: float) -> None:
-        """Start with moments of zero."""
+        """Start with zero moments."""
         self.weights, self.learning_rate = list(weights), learning_rate
-        self.combine: Combine = as_they_are  # a run of many processes averages
+        self.combine: Combine = keep_gradients  # runs with several ranks average
         self.mean = [torch.zeros_like(weight) for weight in self.weights]
         self.square = [torch.zeros_like(weight) for weight in self.weights]
         self.steps = [torch.zeros((), device=weight.device) for weight in self.weights]
 
     def zero_grad(self) -> None:
-        """Forget the gradients."""
+        """Clear the gradients."""
         for weight in self.weights:
             weight.grad = None
 
     @torch.no_grad()
     def step(self) -> None:
-        """Take one step; a weight without a gradient has one of 0, and goes on by its momentum."""
+        """Take one step. Missing gradients count as zero: those weights move by momentum alone."""
         adam(
             self.weights,
             self.combine([torch.zeros_like(w) if w.grad is None else w.grad for w in self.weights]),
@@ -56,11 +57,11 @@ class Adam:
         )
 
     def apply(self, fn: Callable[[Tensor], Tensor]) -> None:
-        """Move the moments, as `nn.Module` moves weights: to another device or type."""
+        """Apply `fn` to the moments, to move them to another device or dtype with the weights."""
         for values in (self.mean, self.square, self.steps):
             values[:] = map(fn, values)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The moments and the number of steps, by name, in place."""
+        """Return the moments and step counts by name, without copying them."""
         lists = {"mean": self.mean, "square": self.square, "steps": self.steps}
         return {f"{name}.{i}": v for name, values in lists.items() for i, v in enumerate(values)}

@@ -1,4 +1,4 @@
-"""What the rest of the house knows of a algorithm: this interface, and nothing else."""
+"""Interface of learning algorithms. Other packages use algorithms only through it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -15,49 +15,49 @@ from mrn.critics import Critic, Dims
 from mrn.utils.validation import Bounds, NonNegativeFloat, Validated
 
 CriticFactory = Callable[[], Critic]
-"""Makes a critic of the run's architecture, with new weights at each call."""
+"""Builds a critic of the run's architecture with new random weights."""
 
 
 @dataclass(frozen=True)
 class AlgorithmSettings(Validated):
-    """The hyper-parameters that every algorithm has; each adds its own."""
+    """Hyperparameters shared by all algorithms."""
 
     batch_size: Annotated[int, Bounds(ge=1, le=2**20)] = 1024
-    """Transitions in a gradient step."""
+    """Number of transitions per update."""
     learning_rate: NonNegativeFloat = 1e-3
-    """Adam's step size, for all networks."""
+    """Learning rate of Adam, for all networks."""
     hidden_dim: Annotated[int, Bounds(ge=2, le=2**14)] = 256
-    """Width of actor and monolithic critic; the other critics match its number of parameters."""
+    """Width of the actor and of the monolithic critic. Other critics match its parameter count."""
 
 
 class Algorithm(nn.Module, ABC):
-    """Networks, their losses and their optimisers.
+    """Abstract base class of learning algorithms: networks, losses and optimizers.
 
-    States and goals come normalised, actions are in [-1, 1]. All randomness comes from generators
-    that a checkpoint keeps, and all that changes is in `state_dict` and in the optimisers'.
+    States and goals are normalized; actions are in [-1, 1]. All randomness comes from generators
+    that a checkpoint saves. All state is in `state_dict` and in the optimizers.
     """
 
     Settings: ClassVar[type[AlgorithmSettings]] = AlgorithmSettings
-    """Its hyper-parameters: limits on the fields, docstrings that are the help."""
+    """Hyperparameters: bounds on the fields, and docstrings that are the help texts."""
     METRICS: ClassVar[tuple[str, ...]]
-    """Names of what `update` returns: columns of metrics.csv after those of every run."""
+    """Names of the metrics that `update` returns: columns of metrics.csv after the common ones."""
     uses_critic: ClassVar[bool] = True
-    """Whether it asks for critics at all. A run of one that does not has the critic `none`."""
+    """Whether the algorithm builds critics. If not, its runs have the critic `none`."""
 
     actor: nn.Module
-    """The policy: states and goals to actions, without noise."""
+    """Deterministic policy: maps states and goals to actions."""
     critic: Critic | None
-    """The critic to look into; None for a algorithm that has none."""
+    """Critic to inspect, or None."""
     discount: float
-    """Of its value; 1 without a critic."""
+    """Discount factor of the critic; 1 without a critic."""
 
     def __init__(self, dims: Dims, make_critic: CriticFactory, settings: AlgorithmSettings) -> None:
-        """Begin without networks, which each algorithm adds.
+        """Initialize without networks; subclasses add them.
 
         Args:
             dims: Sizes of states, actions and goals.
-            make_critic: Called for as many critics as the algorithm needs.
-            settings: An instance of its `Settings`.
+            make_critic: Factory to call once per critic.
+            settings: Instance of the class's `Settings`.
         """
         super().__init__()
         self.critic, self.discount = None, 1.0
@@ -65,35 +65,35 @@ class Algorithm(nn.Module, ABC):
     @property
     @abstractmethod
     def optimizers(self) -> dict[str, Adam]:
-        """Its optimisers by name; a checkpoint keeps their moments under it."""
+        """Return the optimizers by the names under which checkpoints save them."""
 
     @abstractmethod
     def update(self, batch: Batch, update_step: int, generator: torch.Generator) -> Tensor:
-        """One gradient step.
+        """Take one gradient step.
 
         Args:
-            batch: Transitions, normalised.
-            update_step: Of the step in the run, from 1: for what is not done at every one.
-            generator: Source of all that is random in the step.
+            batch: Normalized transitions.
+            update_step: Number of this update in the run, from 1; delayed updates depend on it.
+            generator: Source of all randomness in this update.
 
         Returns:
-            `METRICS`, shape (len(METRICS),), on the device, without waiting for them.
+            The values of `METRICS`, shape (len(METRICS),), on the device and not synchronized.
         """
 
     def end_cycle(self) -> None:
-        """What is done once per cycle, after its updates."""
+        """Do what happens once per cycle, after its updates."""
 
     @abstractmethod
     def explorer(self, steps: int, num_envs: int, generator: torch.Generator) -> Explorer:
-        """The policy as it acts in training, for so many steps; all noise is drawn at once."""
+        """Return the exploration policy for `steps` steps; all noise is drawn in advance."""
 
     @torch.no_grad()
     def act(self, state: Tensor, goal: Tensor) -> Tensor:
-        """The policy's actions, shape (B, action)."""
+        """Return the actions of the policy without exploration, shape (B, action)."""
         return self.actor(state, goal)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "Algorithm":
-        """Move the optimisers' moments to where the weights go."""
+        """Move the moments of the optimizers along with the weights."""
         super()._apply(fn, recurse)
         for optimizer in self.optimizers.values():
             optimizer.apply(fn)

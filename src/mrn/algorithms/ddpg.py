@@ -1,7 +1,8 @@
 """Deep deterministic policy gradient (Lillicrap et al. 2015, https://arxiv.org/abs/1509.02971).
 
-With the changes that are usual for goals: rewards of -1 until the goal bound the value by
--1/(1 - gamma) and 0, to which targets are clipped; and large actions cost the actor.
+Two changes are common for goal-reaching tasks. Rewards are -1 until the goal is reached, so the
+value lies in [-1/(1 - gamma), 0] and targets are clipped to this range. The actor's loss penalizes
+large actions.
 """
 
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from mrn.algorithms.base import Algorithm, AlgorithmSettings, CriticFactory
 from mrn.algorithms.exploration import Explorer, NoiseSettings, add_noise
 from mrn.algorithms.losses import actor_loss, bellman_target
 from mrn.algorithms.networks import Actor
-from mrn.algorithms.targets import Targets, TargetSettings, target_of
+from mrn.algorithms.targets import TargetSettings, TargetUpdater, make_target
 from mrn.batch import Batch
 from mrn.critics import Critic, Dims
 from mrn.utils.validation import NonNegativeFloat, PositiveInt
@@ -24,16 +25,17 @@ from mrn.utils.validation import NonNegativeFloat, PositiveInt
 
 @dataclass(frozen=True)
 class DDPGSettings(NoiseSettings, TargetSettings, AlgorithmSettings):
-    """The hyper-parameters of DDPG; the defaults are the paper's (Sec. 5)."""
+    """Hyperparameters of DDPG; the defaults are the paper's (Sec. 5)."""
 
     policy_delay: PositiveInt = 1
-    """Updates for each gradient of the actor; in the others it goes on by its momentum."""
+    """Compute the actor's gradient every N updates. In between, Adam steps on momentum alone,
+    unlike in TD3."""
     action_penalty: NonNegativeFloat = 1.0
-    """Weight of the squared action in the actor's loss."""
+    """Weight of the mean squared action in the actor's loss."""
 
 
 class DDPG(Algorithm):
-    """An actor that follows the gradient of a critic, which learns towards slow copies."""
+    """Actor trained by the gradient of a critic, which learns from slowly moving targets."""
 
     Settings: ClassVar[type[AlgorithmSettings]] = DDPGSettings
     METRICS = ("critic_loss", "actor_loss", "mean_q")
@@ -42,33 +44,37 @@ class DDPG(Algorithm):
     critic: Critic
 
     def __init__(self, dims: Dims, make_critic: CriticFactory, settings: DDPGSettings) -> None:
-        """Build the networks; both targets start as copies."""
+        """Build the networks and their targets."""
         super().__init__(dims, make_critic, settings)
         self.settings, self.discount = settings, settings.discount
-        critic = make_critic()  # before the actor: the order decides the initial weights
+        critic = make_critic()  # before the actor: the order fixes the initial weights
         self.actor, self.critic = Actor(dims, settings.hidden_dim), critic
-        self.actor_target, self.critic_target = target_of(self.actor), target_of(self.critic)
+        self.actor_target, self.critic_target = make_target(self.actor), make_target(self.critic)
         pairs = [(self.actor_target, self.actor), (self.critic_target, self.critic)]
-        self.targets = Targets(settings, pairs)
+        self.target_updater = TargetUpdater(settings, pairs)
         self._actor_weights: list[Tensor] = list(self.actor.parameters())
-        # One optimiser steps both networks; Adam treats each weight by itself.
+        # One optimizer for both networks: Adam treats each weight independently.
         weights = [*self._actor_weights, *self.critic.parameters()]
         self.optimizer = Adam(weights, settings.learning_rate)
 
     @property
     def optimizers(self) -> dict[str, Adam]:
-        """One, for both networks."""
+        """Return the optimizer of both networks."""
         return {"optimizer": self.optimizer}
 
     def update(self, batch: Batch, update_step: int, generator: torch.Generator) -> Tensor:
-        """One step of both networks; nothing in it is random."""
+        """Update both networks; uses no random numbers.
+
+        Between two gradients of the actor, Adam still steps it with a gradient of zero: it moves by
+        its momentum, and its moments decay. TD3 pauses the actor's optimizer instead.
+        """
         losses = self.compute_gradients(batch, update_step % self.settings.policy_delay == 0)
         self.optimizer.step()
-        self.targets.after_update(update_step)
+        self.target_updater.after_update(update_step)
         return losses
 
     def compute_gradients(self, batch: Batch, with_actor: bool = True) -> Tensor:
-        """Set the gradients of both losses, both at the current weights; returns `METRICS`."""
+        """Set the gradients of both losses at the current weights; return `METRICS`."""
         state, action, goal = batch.state, batch.action, batch.goal
         with torch.no_grad():
             next_action = self.actor_target(batch.next_state, goal)
@@ -85,16 +91,17 @@ class DDPG(Algorithm):
             policy_action = self.actor(state, goal)
             policy_q = self.critic.score(state, policy_action, goal_side)
             policy_loss = actor_loss(policy_q, policy_action, self.settings.action_penalty)
-            # `inputs` confines the pass to the actor: the critic's weights get no gradient from
-            # it, and the goal side is not walked through again.
+            # `inputs` restricts the backward pass to the actor: it adds nothing to the critic's
+            # gradients and does not go through the goal side again.
             policy_loss.backward(inputs=self._actor_weights)
-            policy_loss = policy_loss * self.settings.policy_delay  # its mean over many updates
+            # Scaled so that the logged mean over all updates is the mean of the computed losses.
+            policy_loss = policy_loss * self.settings.policy_delay
         return torch.stack([critic_loss, policy_loss, q.mean()]).detach()
 
     def end_cycle(self) -> None:
-        """Move the targets, unless they move between updates."""
-        self.targets.after_cycle()
+        """Update the target networks if `target_update_interval` is 0."""
+        self.target_updater.after_cycle()
 
     def explorer(self, steps: int, num_envs: int, generator: torch.Generator) -> Explorer:
-        """The actor with Gaussian noise, and now and then a uniform action."""
+        """Return the actor with Gaussian noise and occasional uniform actions."""
         return add_noise(self.actor, self.settings, steps, num_envs, generator)

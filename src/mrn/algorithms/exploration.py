@@ -1,4 +1,4 @@
-"""How actions are tried out in training."""
+"""Exploration policies."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,28 +10,28 @@ from mrn.algorithms.networks import Actor
 from mrn.utils.validation import Fraction, NonNegativeFloat, Validated
 
 Explorer = Callable[[Tensor, Tensor], Tensor]
-"""States and goals of N environments to actions in [-1, 1], shape (N, action)."""
+"""Maps states and goals of N environments to actions in [-1, 1], shape (N, action)."""
 
 
 @dataclass(frozen=True)
 class NoiseSettings(Validated):
-    """Gaussian noise, and now and then a uniform action instead."""
+    """Settings of exploration by Gaussian noise and occasional uniform actions."""
 
     exploration_noise: NonNegativeFloat = 0.2
-    """Standard deviation of the exploration noise, as a share of the largest action."""
+    """Standard deviation of the exploration noise, relative to the largest action."""
     random_action_prob: Fraction = 0.3
-    """Probability of a uniform action instead, while exploring."""
+    """Probability of a uniformly random action during exploration."""
 
 
 def normal_like(x: Tensor, generator: torch.Generator) -> Tensor:
-    """Standard normal noise in the shape of a tensor."""
+    """Return standard normal noise of the shape of `x`."""
     return torch.randn(x.shape, generator=generator, device=generator.device, dtype=x.dtype)
 
 
 def uniform_actions(
     action_dim: int, steps: int, num_envs: int, generator: torch.Generator
 ) -> Explorer:
-    """Uniform actions, whatever the state and the goal; those of all steps are drawn at once."""
+    """Return a policy of uniformly random actions, drawn in advance for all steps."""
     shape = (steps, num_envs, action_dim)
     actions = iter(torch.rand(shape, generator=generator, device=generator.device) * 2 - 1)
     return lambda _state, _goal: next(actions)
@@ -44,18 +44,18 @@ def add_noise(
     num_envs: int,
     generator: torch.Generator,
 ) -> Explorer:
-    """An actor's actions with noise, clipped; the noise of all steps is drawn at once."""
+    """Add clipped exploration noise to an actor; the noise of all steps is drawn in advance."""
     shape, device = (steps, num_envs, actor.action_dim), generator.device
     gaussian = torch.randn(shape, generator=generator, device=device)
     uniform = torch.rand(shape, generator=generator, device=device) * 2 - 1
-    dice = torch.rand((steps, num_envs, 1), generator=generator, device=device)
-    random = dice < settings.random_action_prob  # (steps, N, 1)
-    # An action is keep x the actor's + offset, keep being 0 or 1.
-    keeps = iter((~random).to(gaussian.dtype))
-    offsets = iter(torch.where(random, uniform, settings.exploration_noise * gaussian))
+    uniform_per_row = torch.rand((steps, num_envs, 1), generator=generator, device=device)
+    is_random = uniform_per_row < settings.random_action_prob
+    # action = scale x actor + offset, where scale is 0 for random actions and else 1.
+    scales = iter((~is_random).to(gaussian.dtype))
+    offsets = iter(torch.where(is_random, uniform, settings.exploration_noise * gaussian))
 
     @torch.no_grad()
     def explore(state: Tensor, goal: Tensor) -> Tensor:
-        return torch.addcmul(next(offsets), actor(state, goal), next(keeps)).clamp_(-1, 1)
+        return torch.addcmul(next(offsets), actor(state, goal), next(scales)).clamp_(-1, 1)
 
     return explore

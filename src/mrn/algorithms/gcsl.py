@@ -1,9 +1,9 @@
 """Goal-conditioned supervised learning (Ghosh et al. 2019, https://arxiv.org/abs/1912.06088).
 
-Whatever an episode did, it did right for the goals that it came to achieve: imitate it under these.
-There is no critic, no reward and no target. Transitions whose goal was not replaced by one that
-their episode achieved later teach nothing here; with hindsight's usual probability they are a fifth
-of a batch (`her_ratio = 1` makes use of all).
+Every episode is an expert demonstration for the goals it achieved, so the actor imitates it under
+those goals. There is no critic, no reward and no target network. Only transitions relabeled with a
+goal achieved later contribute to the loss. With the default `her_ratio`, a fifth of a batch does
+not; `her_ratio = 1` uses all of it.
 """
 
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ from mrn.critics import Dims
 
 @dataclass(frozen=True)
 class GCSLSettings(NoiseSettings, AlgorithmSettings):
-    """The hyper-parameters of GCSL: those of every algorithm, and of exploration."""
+    """Hyperparameters of GCSL: the common ones and those of exploration."""
 
 
 class GCSL(Algorithm):
-    """An actor that imitates what led to the goals that were achieved; no critic."""
+    """Actor that imitates the actions leading to achieved goals; no critic."""
 
     Settings: ClassVar[type[AlgorithmSettings]] = GCSLSettings
     METRICS = ("imitation_loss",)
@@ -43,11 +43,11 @@ class GCSL(Algorithm):
 
     @property
     def optimizers(self) -> dict[str, Adam]:
-        """One."""
+        """Return the optimizer of the actor."""
         return {"optimizer": self.optimizer}
 
     def update(self, batch: Batch, update_step: int, generator: torch.Generator) -> Tensor:
-        """One step of imitation; nothing in it is random."""
+        """Take one imitation step; uses no random numbers."""
         self.optimizer.zero_grad()
         known = torch.isfinite(batch.steps_to_goal).to(batch.action.dtype)
         loss = imitation_loss(self.actor(batch.state, batch.goal), batch.action, known)
@@ -56,5 +56,5 @@ class GCSL(Algorithm):
         return loss.detach().unsqueeze(0)
 
     def explorer(self, steps: int, num_envs: int, generator: torch.Generator) -> Explorer:
-        """The actor with Gaussian noise, and now and then a uniform action."""
+        """Return the actor with Gaussian noise and occasional uniform actions."""
         return add_noise(self.actor, self.settings, steps, num_envs, generator)

@@ -1,4 +1,4 @@
-"""The policy networks."""
+"""Policy networks."""
 
 import math
 
@@ -10,28 +10,28 @@ from mrn.critics.base import Dims, mlp
 
 
 class Actor(nn.Module):
-    """a = tanh(MLP(s, g)) in [-1, 1]: the monolithic critic's layers (Sec. 5), another output."""
+    """Deterministic policy a = tanh(MLP(s, g)), with the hidden layers of the monolithic critic."""
 
     def __init__(self, dims: Dims, hidden_dim: int) -> None:
-        """Build three hidden layers of the given hidden_dim."""
+        """Build three hidden layers of width `hidden_dim`."""
         super().__init__()
         self.action_dim = dims.action
         self.net = mlp([dims.state + dims.goal, hidden_dim, hidden_dim, hidden_dim, dims.action])
 
     def forward(self, state: Tensor, goal: Tensor) -> Tensor:
-        """Actions of shape (B, action)."""
+        """Return actions in [-1, 1], shape (B, action)."""
         return torch.tanh(self.net(torch.cat([state, goal], dim=-1)))
 
 
 LOG_STD = (-5.0, 2.0)
-"""Bounds of the logarithm of a standard deviation."""
+"""Bounds of the log standard deviation."""
 
 
 class GaussianActor(nn.Module):
-    """a = tanh(u), u ~ N(mean(s, g), std(s, g)^2): a random policy; without noise tanh(mean)."""
+    """Stochastic policy a = tanh(u), u ~ N(mean(s, g), std(s, g)^2); tanh(mean) without noise."""
 
     def __init__(self, dims: Dims, hidden_dim: int) -> None:
-        """Build the layers of `Actor` with two outputs for each action: mean and log std."""
+        """Build the layers of `Actor` with two outputs per action: mean and log std."""
         super().__init__()
         self.action_dim = dims.action
         self.net = mlp(
@@ -39,28 +39,28 @@ class GaussianActor(nn.Module):
         )
 
     def outputs(self, state: Tensor, goal: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and log std, before the tanh, each of shape (B, action)."""
+        """Return the mean and log std of u, each of shape (B, action)."""
         mean, log_std = self.net(torch.cat([state, goal], dim=-1)).chunk(2, dim=-1)
         return mean, log_std.clamp(*LOG_STD)
 
     def forward(self, state: Tensor, goal: Tensor) -> Tensor:
-        """Actions without noise, shape (B, action)."""
+        """Return deterministic actions tanh(mean), shape (B, action)."""
         return torch.tanh(self.outputs(state, goal)[0])
 
     def sample(self, state: Tensor, goal: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Actions (B, action) from standard normal noise of that shape, and log pi(a), (B,)."""
+        """Return actions (B, action) and log pi(a) (B,), from standard normal noise (B, action)."""
         mean, log_std = self.outputs(state, goal)
         unsquashed = torch.addcmul(mean, log_std.exp(), noise)
         return torch.tanh(unsquashed), squashed_log_prob(noise, log_std, unsquashed)
 
 
 def squashed_log_prob(noise: Tensor, log_std: Tensor, unsquashed: Tensor) -> Tensor:
-    """log pi(tanh(u)) of u = mean + std x noise, shape (B,).
+    """Return log pi(tanh(u)) for u = mean + std x noise, shape (B,).
 
-    sum_i log N(noise_i; 0, 1) - log std_i - log(1 - tanh(u_i)^2): the density of u over the slope
-    of tanh (Haarnoja et al. 2018, appendix C, https://arxiv.org/abs/1812.05905).
+    sum_i log N(noise_i; 0, 1) - log std_i - log(1 - tanh(u_i)^2): the density of u divided by the
+    slope of tanh (Haarnoja et al. 2018, appendix C, https://arxiv.org/abs/1812.05905).
     """
     gaussian = -0.5 * noise.square() - log_std - 0.5 * math.log(2 * math.pi)
-    # 1 - tanh(u)^2 = 4 / (e^u + e^-u)^2, which far from 0 would round to 0.
-    slope = 2 * (math.log(2) - unsquashed - F.softplus(-2 * unsquashed))
-    return (gaussian - slope).sum(dim=-1)
+    # log of 1 - tanh(u)^2 = 4 / (e^u + e^-u)^2, which rounds to 0 far from 0.
+    log_slope = 2 * (math.log(2) - unsquashed - F.softplus(-2 * unsquashed))
+    return (gaussian - log_slope).sum(dim=-1)

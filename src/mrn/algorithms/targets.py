@@ -1,4 +1,4 @@
-"""Targets: slow copies of networks, from which a critic's own estimates are taken."""
+"""Target networks and their soft updates."""
 
 import copy
 from collections.abc import Sequence
@@ -15,43 +15,43 @@ Network = TypeVar("Network", bound=nn.Module)
 
 @dataclass(frozen=True)
 class TargetSettings(Validated):
-    """How a critic learns from its own estimates."""
+    """Settings of bootstrapped targets."""
 
     discount: Annotated[float, Bounds(ge=0, lt=1)] = 0.98
     """Discount factor gamma."""
     tau: Fraction = 0.1
-    """Fraction of the target networks kept each time they move towards the networks."""
+    """Step size of a target update: target <- (1 - tau) target + tau network."""
     target_update_interval: NonNegativeInt = 0
-    """Updates between two moves of the targets; 0 for one move at the end of each cycle."""
+    """Update the target networks every N updates; 0 for once at the end of each cycle."""
 
 
-def target_of(network: Network) -> Network:
-    """A copy that no gradient reaches."""
+def make_target(network: Network) -> Network:
+    """Return a copy without gradients."""
     return copy.deepcopy(network).requires_grad_(False)
 
 
-class Targets:
-    """Moves targets towards their networks: target <- keep x target + (1 - keep) x network."""
+class TargetUpdater:
+    """Soft updates of target networks: target <- (1 - tau) target + tau network."""
 
     def __init__(
         self, settings: TargetSettings, pairs: Sequence[tuple[nn.Module, nn.Module]]
     ) -> None:
-        """Remember the weights of each (target, network)."""
+        """Collect the weights of each pair (target, network)."""
         self.settings = settings
         self.targets: list[Tensor] = [w for target, _ in pairs for w in target.parameters()]
-        self.learned: list[Tensor] = [w for _, network in pairs for w in network.parameters()]
+        self.networks: list[Tensor] = [w for _, network in pairs for w in network.parameters()]
 
-    def after_update(self, number: int) -> None:
-        """Move them, if they move between updates and it is their turn."""
-        every = self.settings.target_update_interval
-        if every and number % every == 0:
-            self._move()
+    def after_update(self, update_step: int) -> None:
+        """Update the targets if `update_step` is a multiple of `target_update_interval`."""
+        interval = self.settings.target_update_interval
+        if interval and update_step % interval == 0:
+            self._step()
 
     def after_cycle(self) -> None:
-        """Move them, unless they move between updates."""
+        """Update the targets if `target_update_interval` is 0."""
         if not self.settings.target_update_interval:
-            self._move()
+            self._step()
 
     @torch.no_grad()
-    def _move(self) -> None:
-        torch._foreach_lerp_(self.targets, self.learned, self.settings.tau)
+    def _step(self) -> None:
+        torch._foreach_lerp_(self.targets, self.networks, self.settings.tau)

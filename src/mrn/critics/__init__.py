@@ -1,4 +1,4 @@
-"""Critics Q(s, a, g): the table of names, and `make_critic`, which gives them all the same size."""
+"""Critics Q(s, a, g) by name, all built with the same number of parameters."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,29 +19,29 @@ from mrn.utils.validation import PositiveInt, check
 __all__ = ["CRITICS", "Architecture", "Critic", "Dims", "Head", "find_critic", "make_critic"]
 
 TOLERANCE = 0.03
-"""How far the number of parameters may be from the monolithic critic's."""
+"""Largest relative difference of the parameter count from the monolithic critic's."""
 
-LARGEST_SIZE = 2**20
-"""Where the search for a size ends."""
+MAX_SIZE = 2**20
+"""Upper bound of the search for a size."""
 
 REFERENCE_HIDDEN_DIM = 256
-"""The paper's hidden_dim of the monolithic critic, to which the sizes below belong."""
+"""Width of the paper's monolithic critic; the published sizes refer to it."""
 
 
-@dataclass(frozen=True, eq=False)  # each is its own: what builds it may not be comparable
+@dataclass(frozen=True, eq=False)  # compared by identity: `build` may not be comparable
 class Architecture:
-    """How to build a critic, with one free size that is moved where the count demands it."""
+    """Critic architecture with one free size, adjusted to match a parameter count."""
 
     build: Callable[[Dims, int, int], Critic]
-    """(dims, hidden_dim of the encoders, free size) -> critic."""
+    """Maps (dims, hidden_dim of the encoders, free size) to a critic."""
     size: int
-    """The published value of the free size, beside a monolithic critic of hidden_dim 256."""
+    """Published value of the free size, next to a monolithic critic of hidden_dim 256."""
     formula: str
-    """Q in one line, for `mrn critics`."""
+    """One-line formula of Q, printed by `mrn critics`."""
 
 
 def _metric(head: HeadDesign) -> Architecture:
-    """Minus a head's distance between two encoders' embeddings."""
+    """Return the architecture of a metric critic with the given head."""
     return Architecture(
         lambda dims, hidden_dim, size: MetricCritic(dims, *head.build_on(hidden_dim, size)),
         head.size,
@@ -76,16 +76,16 @@ CRITICS: dict[str, Architecture] = {
 
 
 def find_critic(name: str) -> Architecture:
-    """The architecture of that name, or a user's own, `package.module:name`.
+    """Return an architecture by name, or a custom one by `package.module:name`.
 
     Raises:
-        UserError: There is none; lists those there are.
+        UserError: The name is unknown; the message lists the available ones.
     """
 
-    def fits(found: object) -> bool:
+    def is_architecture(found: object) -> bool:
         return isinstance(found, Architecture)
 
-    return find_plugin("critic", name, CRITICS, fits, "an mrn.critics.Architecture")
+    return find_plugin("critic", name, CRITICS, is_architecture, "an mrn.critics.Architecture")
 
 
 def make_critic(
@@ -95,35 +95,37 @@ def make_critic(
     goal_dim: int,
     hidden_dim: int = REFERENCE_HIDDEN_DIM,
 ) -> Critic:
-    """Build a critic with as many parameters as a monolithic one of the given hidden_dim.
+    """Build a critic with the parameter count of a monolithic critic of the given hidden_dim.
 
     Args:
-        name: A key of `CRITICS`, or `package.module:name` of an Architecture of your own.
+        name: Key of `CRITICS`, or `package.module:name` of a custom `Architecture`.
         state_dim: Length of the state vector.
         action_dim: Length of the action vector.
         goal_dim: Length of the goal vector.
-        hidden_dim: Width of the monolithic critic to match. Below about 100 a head's fixed outputs
-            (pqe: 64) can be more than the whole; it is then as small as it gets.
+        hidden_dim: Width of the monolithic critic to match. Below about 100, the fixed outputs of
+            a head (64 for pqe) can exceed the whole count; the critic then has its minimum size.
 
     Raises:
-        UserError: There is no such critic, or a size is no whole number of at least 1.
+        UserError: The critic is unknown, or a size is not an integer of at least 1.
     """
     architecture = find_critic(name)
     dims = Dims(
-        _size("state_dim", state_dim), _size("action_dim", action_dim), _size("goal_dim", goal_dim)
+        _check_size("state_dim", state_dim),
+        _check_size("action_dim", action_dim),
+        _check_size("goal_dim", goal_dim),
     )
-    hidden_dim = _size("hidden_dim", hidden_dim)
-    size = _fitting_size(architecture, dims, hidden_dim)
+    hidden_dim = _check_size("hidden_dim", hidden_dim)
+    size = _matching_size(architecture, dims, hidden_dim)
     return architecture.build(dims, _scale(ENCODER_DIM, hidden_dim), size)
 
 
-@cache  # a algorithm with two critics asks twice, and finding one takes longer than building it
-def _fitting_size(architecture: Architecture, dims: Dims, hidden_dim: int) -> int:
-    """The free size with which the count is that of the monolithic critic."""
+@cache  # algorithms with two critics ask twice, and the search takes longer than building one
+def _matching_size(architecture: Architecture, dims: Dims, hidden_dim: int) -> int:
+    """Return the free size that matches the parameter count of the monolithic critic."""
 
     def count(size: int) -> int:
-        # Shapes only: no memory, no random numbers. Heads scale their first weights in place
-        # (`mul_`): with "meta", `a * b` would import PyTorch's compiler, a second of every start.
+        # Shapes only: no memory, no random numbers. Heads scale their initial weights in place
+        # (`mul_`): on "meta", `a * b` imports PyTorch's compiler and adds a second to every start.
         with torch.device("meta"):
             return count_parameters(architecture.build(dims, _scale(ENCODER_DIM, hidden_dim), size))
 
@@ -133,11 +135,11 @@ def _fitting_size(architecture: Architecture, dims: Dims, hidden_dim: int) -> in
     return size if abs(count(size) / target - 1) <= TOLERANCE else nearest_size(count, target)
 
 
-def _size(name: str, value: int) -> int:
-    """A size that can be one; a whole number of NumPy's, as `np.prod` of a shape, becomes Python's.
+def _check_size(name: str, value: int) -> int:
+    """Return a valid size as a Python int; accept NumPy integers, such as `np.prod` of a shape.
 
     Raises:
-        UserError: Names the argument.
+        UserError: The value is not an integer of at least 1; the message names the argument.
     """
     size = int(value) if isinstance(value, np.integer) else value
     check(name, size, PositiveInt)
@@ -145,22 +147,24 @@ def _size(name: str, value: int) -> int:
 
 
 def _scale(size: int, hidden_dim: int) -> int:
+    """Scale a published size from the reference width to `hidden_dim`."""
     return max(1, round(size * hidden_dim / REFERENCE_HIDDEN_DIM))
 
 
 def nearest_size(count: Callable[[int], int], target: int) -> int:
-    """The size >= 1 whose count is nearest to the target; counts grow with the size.
+    """Return the size >= 1 whose count is nearest to the target; counts must grow with the size.
 
     Raises:
-        UserError: They do not.
+        UserError: No size up to `MAX_SIZE` reaches the target.
     """
     high = 1
     while count(high) < target:
         high *= 2
-        if high > LARGEST_SIZE:
+        if high > MAX_SIZE:
             raise UserError(
-                f"a critic's `build` must make it larger with `size`; here it has {count(high):,} "
-                f"parameters with {high:,}, and {target:,} are wanted, as the monolithic one has"
+                "the number of parameters of a critic must grow with the `size` passed to `build`; "
+                f"size {high:,} gives {count(high):,} parameters, but the monolithic critic has "
+                f"{target:,}"
             )
     low = high // 2
     while high - low > 1:

@@ -1,4 +1,4 @@
-"""What every critic is made of: its two-sided interface, the MLP, the safe norm."""
+"""Interface of critics, and their building blocks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Dims:
-    """Sizes of the vectors a critic sees."""
+    """Sizes of the input vectors of a critic."""
 
     state: int
     action: int
@@ -20,45 +20,46 @@ class Dims:
 
 
 class Critic(nn.Module, ABC):
-    """Q(s, a, g), in two sides, so that the work on (s, g) is shared by both losses.
+    """Abstract base class of critics Q(s, a, g).
 
-    States and goals come normalised, actions divided by the largest action.
+    A critic has two sides. The goal side depends on (s, g) alone, so the losses of critic and actor
+    share it. States and goals are normalized; actions are in [-1, 1].
     """
 
     @property
     def is_quasimetric(self) -> bool:
-        """Whether -Q is a quasipseudometric of the embeddings, whatever the weights."""
+        """Return whether -Q is a quasipseudometric of the embeddings for all weights."""
         return False
 
     @abstractmethod
     def goal_side(self, state: Tensor, goal: Tensor) -> Any:
-        """Whatever depends on (s, g) alone."""
+        """Return the intermediate result that depends on (s, g) alone."""
 
     @abstractmethod
     def score(self, state: Tensor, action: Tensor, goal_side: Any) -> Tensor:
-        """Q, shape (B,), for actions given the goal side of their (s, g)."""
+        """Return Q, shape (B,), for actions and the goal side of their (s, g)."""
 
     def forward(self, state: Tensor, action: Tensor, goal: Tensor) -> Tensor:
-        """Q(s, a, g), shape (B,)."""
+        """Return Q(s, a, g), shape (B,)."""
         return self.score(state, action, self.goal_side(state, goal))
 
 
 class Linear(nn.Linear):
-    """x W^T + b, with the bias added last.
+    """Linear layer x W^T + b that adds the bias last.
 
-    PyTorch's own begins by filling its result with the bias: one more pass over memory that is in
-    no cache yet, where the product would have brought it in. On a GPU the bias is free.
+    On the CPU, PyTorch's layer first fills the output with the bias: an extra pass over memory that
+    is not cached yet. Adding the bias after the product is faster. On a GPU the bias is free.
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        """The affine map of x, shape (..., inputs)."""
+        """Apply the layer to x, shape (..., inputs)."""
         if x.is_cuda:
             return super().forward(x)
         return (x @ self.weight.t()).add_(self.bias)
 
 
 def mlp(sizes: Sequence[int], activate_last: bool = False) -> nn.Sequential:
-    """Linear layers of the given sizes with ReLU between them, and after the last if asked."""
+    """Build linear layers with ReLU between them and, optionally, after the last."""
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(sizes):
         layers += [Linear(inputs, outputs), nn.ReLU(inplace=True)]
@@ -66,19 +67,19 @@ def mlp(sizes: Sequence[int], activate_last: bool = False) -> nn.Sequential:
 
 
 def safe_norm(x: Tensor) -> Tensor:
-    """Euclidean norm over the last axis, exactly 0 at 0 and with gradient 0 there.
+    """Return the Euclidean norm over the last axis, with value and gradient 0 at 0.
 
-    The square root of a sum of squares has gradient 0/0 at 0, which is where d(x, x) lives.
-    PyTorch's norm takes the subgradient 0 instead.
+    The square root of a sum of squares has the gradient 0/0 at 0, where d(x, x) is evaluated.
+    PyTorch's norm uses the subgradient 0 instead.
     """
     return torch.linalg.vector_norm(x, dim=-1)
 
 
 def count_parameters(module: nn.Module) -> int:
-    """Number of trainable values, but for those that a part calls `redundant`.
+    """Return the number of parameters, without redundant ones.
 
-    A part whose weights only ever act as fewer numbers, as a product of matrices does, may say by
-    an attribute of this name how many it has beyond these: they are no capacity.
+    A submodule can have more weights than degrees of freedom, such as a product of matrices. It
+    reports the excess, which adds no capacity, in the attribute `redundant`.
     """
-    redundant = sum(getattr(part, "redundant", 0) for part in module.modules())
+    redundant = sum(getattr(submodule, "redundant", 0) for submodule in module.modules())
     return sum(parameter.numel() for parameter in module.parameters()) - redundant

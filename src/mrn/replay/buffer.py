@@ -31,10 +31,11 @@ def check_capacity(capacity: int, episodes_per_add: int, horizon: int) -> None:
     Raises:
         UserError: The capacity is too small; the message names the minimum.
     """
-    if capacity < episodes_per_add * horizon:
+    minimum = episodes_per_add * horizon
+    if capacity < minimum:
         raise UserError(
-            f"buffer_size must be at least {episodes_per_add * horizon} ({episodes_per_add} episodes "
-            f"of {horizon} transitions stored at once), got {capacity}"
+            f"buffer_size must be at least {minimum} ({episodes_per_add} episodes of {horizon} "
+            f"transitions stored at once), got {capacity}"
         )
 
 

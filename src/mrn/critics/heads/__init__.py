@@ -1,4 +1,4 @@
-"""Distances between embeddings: the table of heads, for critics and for the toy example."""
+"""Heads by name: distances between embeddings, for critics and the toy study."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,27 +10,27 @@ from mrn.critics.heads.mrn import MRN, MRNAsymmetric, MRNSquared, MRNSymmetric
 from mrn.critics.heads.pqe import PQE, PQEReleased
 from mrn.critics.heads.wide_norm import WideNorm, WideNormReleased
 
-__all__ = ["ENCODER", "HEADS", "Head", "HeadDesign"]
+__all__ = ["ENCODER_DIM", "HEADS", "Head", "HeadDesign"]
 
 ENCODER_DIM = 176
-"""The paper's width of e1, e2 and of a projection's hidden layer."""
+"""Width of the encoders and of the hidden layer of a projection, as in the paper."""
 
 
 @dataclass(frozen=True)
 class HeadDesign:
-    """How to build a head, with one free size that is moved where a count of parameters demands."""
+    """Head with one free size, adjusted to match a parameter count."""
 
     build: Callable[[int, int], Head]
-    """(width of the encoder below, free size) -> head."""
+    """Maps (width of the encoder, free size) to a head."""
     size: int
-    """The published value of the free size."""
+    """Published value of the free size."""
     distance: str
-    """d(x, y) in one line."""
+    """One-line formula of d(x, y)."""
     sizes_encoder: bool = False
-    """Whether the free size is the width of the encoder, too."""
+    """Whether the free size is also the width of the encoder."""
 
     def build_on(self, width: int, size: int) -> tuple[int, Head]:
-        """The width of the encoder below, and the head."""
+        """Return the width of the encoder and the head."""
         width = size if self.sizes_encoder else width
         return width, self.build(width, size)
 
@@ -83,6 +83,6 @@ HEADS: dict[str, HeadDesign] = {
     "pqe-released": HeadDesign(
         PQEReleased,
         300,
-        "sum_i w_i (1 - exp(-mean_j relu(u_ij - v_ij))), sum_i w_i begins at 1",
+        "sum_i w_i (1 - exp(-mean_j relu(u_ij - v_ij))), sum_i w_i starts at 1",
     ),
 }

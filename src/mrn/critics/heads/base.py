@@ -1,4 +1,4 @@
-"""The interface of a head, and the pieces that several heads are made of."""
+"""Interface of heads, and building blocks that several heads share."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
@@ -11,31 +11,31 @@ from mrn.critics.base import mlp
 
 
 class Head(nn.Module, ABC):
-    """A distance d(x, y) >= 0 between embeddings, computed from projections of each."""
+    """Abstract base class of distances d(x, y) >= 0 between projected embeddings."""
 
     is_quasimetric: ClassVar[bool]
-    """Whether d is a quasipseudometric for every value of the weights:
-    d(x, x) = 0 and d(x, z) <= d(x, y) + d(y, z)."""
+    """Whether d is a quasipseudometric for all weights: d(x, x) = 0 and
+    d(x, z) <= d(x, y) + d(y, z)."""
 
     @abstractmethod
     def project(self, x: Tensor) -> Any:
-        """The part of the work that depends on one point alone; x has shape (B, inputs)."""
+        """Return the projection of x, shape (B, inputs)."""
 
     @abstractmethod
     def distance(self, from_: Any, to: Any) -> Tensor:
-        """d(x, y), shape (B,), from the projections of x and y."""
+        """Return d(x, y), shape (B,), from the projections of x and y."""
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """d(x, y), shape (B,)."""
+        """Return d(x, y), shape (B,)."""
         return self.distance(self.project(x), self.project(y))
 
     def extra_repr(self) -> str:
-        """Say in `repr` what the head guarantees."""
+        """Show in `repr` whether the head is a quasimetric."""
         return f"is_quasimetric={self.is_quasimetric}"
 
 
 class ProjectedHead(Head):
-    """A head whose projection is one network with a hidden layer, shared by x and y."""
+    """Head whose projection is an MLP with one hidden layer, shared by x and y."""
 
     def __init__(self, inputs: int, hidden: int, outputs: int) -> None:
         """Build the projection inputs - hidden - outputs."""
@@ -43,36 +43,36 @@ class ProjectedHead(Head):
         self.projection = mlp([inputs, hidden, outputs])
 
     def project(self, x: Tensor) -> Tensor:
-        """The projection, shape (B, outputs)."""
+        """Return the projection of x, shape (B, outputs)."""
         return self.projection(x)
 
 
 class Concave(nn.Module):
-    """A learned concave, increasing function per feature with f(0) = 0, for inputs v >= 0.
+    """Learned concave, increasing function per feature with f(0) = 0, for inputs v >= 0.
 
-    f(v) = min_k (m_k v + b_k), with slopes m_k in (0, 2), offsets b_k > 0 for all pieces but
-    the last, whose offset is 0. Composed with a norm it keeps the triangle inequality.
+    f(v) = min_k (m_k v + b_k), with slopes m_k in (0, 2) and offsets b_k > 0 for all pieces but the
+    last, whose offset is 0. The composition with a norm satisfies the triangle inequality.
     """
 
     def __init__(self, features: int, pieces: int = 8) -> None:
-        """Start near the identity: slopes near 1, and the piece without offset the lowest."""
-        # In place, as everywhere: see `make_critic`.
+        """Start near the identity: slopes are near 1 and the piece without offset is the lowest."""
+        # Scaled in place for fast startup: see `make_critic`.
         super().__init__()
         self.slope = nn.Parameter(torch.randn(features, pieces).mul_(1e-3))
         self.offset = nn.Parameter(torch.randn(features, pieces - 1).mul_(1e-3).sub_(1))
 
     def forward(self, v: Tensor) -> Tensor:
-        """Apply the function to v, shape (B, features)."""
+        """Return f(v), shape (B, features)."""
         slope = 2 * torch.sigmoid(self.slope)  # (features, pieces)
         offset = F.pad(F.softplus(self.offset), (0, 1))  # (features, pieces), 0 for the last
         return torch.addcmul(offset, v.unsqueeze(-1), slope).amin(dim=-1)  # (B, features)
 
 
 class MaxMean(nn.Module):
-    """a max_k v_k + (1 - a) mean_k v_k with a learned share a, which starts at sigmoid(-1)."""
+    """Reduction a max_k v_k + (1 - a) mean_k v_k with a learned a, initially sigmoid(-1)."""
 
     def __init__(self) -> None:
-        """Create the share."""
+        """Create the logit of a."""
         super().__init__()
         self.share = nn.Parameter(torch.tensor(-1.0))
 
@@ -83,7 +83,7 @@ class MaxMean(nn.Module):
 
 
 class Mean(nn.Module):
-    """mean_k v_k."""
+    """Reduction mean_k v_k."""
 
     def forward(self, v: Tensor) -> Tensor:
         """Reduce v of shape (B, components) to (B,)."""
@@ -91,16 +91,16 @@ class Mean(nn.Module):
 
 
 def non_negative(weight: Tensor) -> Tensor:
-    """The weights of a layer that may only add: squares, which no step can make negative."""
+    """Return w^2: weights of a monotone layer, non-negative after any gradient step."""
     return weight.square()
 
 
 def non_negative_capped(weight: Tensor) -> Tensor:
-    """min(w^2, |w|): squares where they are below 1, whose slope does not grow beyond."""
+    """Return min(w^2, |w|): as `non_negative`, with a gradient of at most 2."""
     return torch.minimum(weight.square(), weight.abs())
 
 
 def reset_as_linear(weight: Tensor) -> None:
-    """Draw weights of shape (outputs, inputs) anew, as PyTorch's linear layers begin."""
+    """Reinitialize weights of shape (outputs, inputs) as PyTorch's linear layers do."""
     bound = weight.shape[-1] ** -0.5
     nn.init.uniform_(weight, -bound, bound)

@@ -1,4 +1,4 @@
-"""Deep Norm (DN): an input-convex network of the difference, then concave activations."""
+"""Deep Norm (DN): an input-convex network of the difference with concave activations."""
 
 from typing import ClassVar
 
@@ -13,15 +13,15 @@ from mrn.critics.heads.base import (
     non_negative_capped,
     reset_as_linear,
 )
-from mrn.critics.heads.mrn import EMBEDDING
+from mrn.critics.heads.mrn import EMBEDDING_DIM
 
 
 class DeepNorm(ProjectedHead):
-    """d(x, y) = mean_i c_i(h_i), h = relu(W relu(U0 d) + U d), W >= 0, d = p(x) - p(y).
+    """Head d(x, y) = mean_i c_i(h_i), h = relu(W relu(U0 d) + U d), W >= 0, d = p(x) - p(y).
 
     Pitis et al. 2020, "An inductive bias for distances" (https://arxiv.org/abs/2002.05825).
     A quasipseudometric by construction: h is convex and positively homogeneous in d, hence
-    subadditive, and each c_i is concave, increasing and 0 at 0. It depends on d alone.
+    subadditive, and each c_i is concave, increasing and 0 at 0. The distance depends on d alone.
     """
 
     is_quasimetric: ClassVar[bool] = True
@@ -29,42 +29,42 @@ class DeepNorm(ProjectedHead):
     def __init__(self, inputs: int, hidden: int, width: int) -> None:
         """Build two layers of the given width.
 
-        Distances start on MRN's scale: U0 and U have entries of variance 1, rows of W the sum 1
-        in the mean. So no head is slow to begin for its scale alone.
+        Initial distances have the scale of MRN's, so that no head learns slowly because of its
+        scale. The entries of U0 and U have variance 1; the rows of W sum to 1 on average.
         """
-        super().__init__(inputs, hidden, EMBEDDING)
-        self.u0 = nn.Linear(EMBEDDING, width, bias=False)
-        self.u = nn.Linear(EMBEDDING, width, bias=False)
+        super().__init__(inputs, hidden, EMBEDDING_DIM)
+        self.u0 = nn.Linear(EMBEDDING_DIM, width, bias=False)
+        self.u = nn.Linear(EMBEDDING_DIM, width, bias=False)
         for layer in (self.u0, self.u):
             nn.init.uniform_(layer.weight, -(3**0.5), 3**0.5)
         self.w = nn.Parameter(torch.empty(width, width).uniform_(-1, 1).mul_((3 / width) ** 0.5))
         self.concave = Concave(width)
 
     def distance(self, from_: Tensor, to: Tensor) -> Tensor:
-        """The mean of the concave activations, shape (B,)."""
+        """Return the mean of the concave activations, shape (B,)."""
         d = from_ - to  # (B, embedding)
-        h = F.linear(self.first_layer(d), self.w_acting()) + self.u(d)  # (B, width)
+        h = F.linear(self.first_layer(d), self.effective_w()) + self.u(d)  # (B, width)
         return self.concave(h.relu()).mean(dim=-1)
 
     def first_layer(self, d: Tensor) -> Tensor:
-        """relu(U0 d), shape (B, width)."""
+        """Return relu(U0 d), shape (B, width)."""
         return self.u0(d).relu()
 
-    def w_acting(self) -> Tensor:
-        """W >= 0, from weights of any sign."""
+    def effective_w(self) -> Tensor:
+        """Return W >= 0, computed from weights of any sign."""
         return non_negative(self.w)
 
 
 class DeepNormReleased(DeepNorm):
-    """d(x, y) = mean_i c_i(h_i), h = relu(W U0 d + U d), W >= 0, d = p(x) - p(y).
+    """Head d(x, y) = mean_i c_i(h_i), h = relu(W U0 d + U d), W >= 0, d = p(x) - p(y).
 
-    Deep Norm as the paper's authors, and Deep Norm's own, released it: without the ReLU after the
-    first layer, with W = min(w^2, |w|), and with the initial weights of PyTorch's linear layers.
+    Deep Norm as released with the MRN paper and with the Deep Norm paper. There is no ReLU after
+    the first layer, W = min(w^2, |w|), and weights start as in PyTorch's linear layers.
 
-    A quasipseudometric by construction: h_i = relu(a_i . d) with a_i the rows of W U0 + U, which is
-    convex and positively homogeneous, hence subadditive, whatever the sign of W; and each c_i is
-    concave, increasing and 0 at 0. But U makes W U0 + U any matrix, so without the first ReLU two
-    layers can represent no more than one.
+    A quasipseudometric by construction: h_i = relu(a_i . d), where a_i are the rows of W U0 + U. It
+    is convex and positively homogeneous, hence subadditive, for any sign of W. Each c_i is concave,
+    increasing and 0 at 0. W U0 + U can be any matrix because of U. So without the first ReLU, two
+    layers represent no more functions than one.
     """
 
     def __init__(self, inputs: int, hidden: int, width: int) -> None:
@@ -74,9 +74,9 @@ class DeepNormReleased(DeepNorm):
             reset_as_linear(weight)
 
     def first_layer(self, d: Tensor) -> Tensor:
-        """U0 d, shape (B, width)."""
+        """Return U0 d, shape (B, width)."""
         return self.u0(d)
 
-    def w_acting(self) -> Tensor:
-        """W >= 0, from weights of any sign."""
+    def effective_w(self) -> Tensor:
+        """Return W >= 0, computed from weights of any sign."""
         return non_negative_capped(self.w)

@@ -13,11 +13,11 @@ PROCESSES = 4
 
 
 class PoissonHead(ProjectedHead):
-    """d(x, y) = sum_i w_i (1 - exp(-mean_j relu(u_ij - v_ij))), u = p(x), v = p(y).
+    """Base class of d(x, y) = sum_i w_i (1 - exp(-mean_j relu(u_ij - v_ij))), u = p(x), v = p(y).
 
     Wang & Isola 2022, "On the learning and learnability of quasimetrics"
     (https://arxiv.org/abs/2206.15478), with Lebesgue measures and half-lines. A quasipseudometric
-    by construction: a concave function, 0 at 0, of an asymmetric norm, in a sum with weights >= 0.
+    by construction: a sum with weights >= 0 of concave functions, 0 at 0, of asymmetric norms.
     """
 
     is_quasimetric: ClassVar[bool] = True
@@ -28,62 +28,63 @@ class PoissonHead(ProjectedHead):
 
     @abstractmethod
     def weights(self) -> Tensor:
-        """The w_i >= 0, shape (16,)."""
+        """Return the weights w_i >= 0, shape (16,)."""
 
     def distance(self, from_: Tensor, to: Tensor) -> Tensor:
-        """The weighted sum of the components, shape (B,)."""
+        """Return the weighted sum of the components, shape (B,)."""
         excess = (from_ - to).relu().unflatten(-1, (MIXTURES, PROCESSES))  # (B, 16, 4)
         components = -torch.expm1(-excess.mean(dim=-1))  # (B, 16)
         return components @ self.weights()
 
 
 class PQE(PoissonHead):
-    """PQE-LH whose weights w_i, squares of a deep linear network's output, begin at 1 each.
+    """PQE-LH whose weights w_i start at 1 on average.
 
-    So the first distances are bounded by 16. The network counts with all of its weights, though
-    they act as 16 numbers: `PQEReleased` does neither.
+    The w_i are squared outputs of a deep linear network. Initial distances are bounded by 16. All
+    weights of the network count as parameters, although it has 16 degrees of freedom.
+    `PQEReleased` differs in both points.
     """
 
     def __init__(self, inputs: int, hidden: int, width: int) -> None:
         """Build the projection and a deep linear network of the given width."""
         super().__init__(inputs, hidden)
-        # Each product keeps unit variance, so that the weights start at 1 in the mean.
+        # Each product keeps unit variance, so that the w_i start at 1 on average.
         self.first = nn.Parameter(torch.randn(width))
         self.second = nn.Parameter(torch.randn(width, width).mul_(width**-0.5))
         self.third = nn.Parameter(torch.randn(MIXTURES, width).mul_(width**-0.5))
 
     def weights(self) -> Tensor:
-        """The w_i >= 0, shape (16,)."""
+        """Return the weights w_i >= 0, shape (16,)."""
         return (self.third @ (self.second @ self.first)).square()
 
 
 class PQEReleased(PoissonHead):
-    """PQE-LH as its authors released it: the weights w_i begin with a sum of 1 in the mean.
+    """PQE-LH as released by its authors: the weights w_i initially sum to 1 on average.
 
-    They are squares of what a deep linear network of fixed width collapses to. Of that network only
-    the 16 numbers count as parameters, as its authors count; the projection has the rest.
+    The w_i are squared outputs of a deep linear network of fixed width. Only its 16 degrees of
+    freedom count as parameters, as in the release; the projection has the rest.
     """
 
     def __init__(self, inputs: int, hidden: int) -> None:
-        """Build the projection with so many hidden units, and the deep linear network."""
+        """Build the projection with `hidden` units, and the deep linear network."""
         super().__init__(inputs, hidden)
         self.mixture = DeepLinear(MIXTURES)
 
     def weights(self) -> Tensor:
-        """The w_i >= 0, shape (16,)."""
+        """Return the weights w_i >= 0, shape (16,)."""
         return self.mixture().square()
 
 
 class DeepLinear(nn.Module):
-    """A vector as the product of a row and three matrices, plus an offset that begins at 0.
+    """Vector parameterized as the product of a row and three matrices, plus an offset.
 
-    More weights than numbers, which changes how these learn and not what they can be. Each factor
-    has entries of variance 1 / columns; so the vector's entries begin with mean 0 and variance
-    1 / outputs, and their squares with the sum 1 in the mean.
+    The extra weights change how the vector learns, but not which values it can take. The entries of
+    each factor have variance 1 / columns and the offset starts at 0. So the entries of the vector
+    start with mean 0 and variance 1 / outputs, and their squares sum to 1 on average.
     """
 
     def __init__(self, outputs: int, width: int = 64) -> None:
-        """Build factors of the given width, 64 in PQE's own code."""
+        """Build factors of the given width, 64 in the PQE release."""
         super().__init__()
         shapes = ((width,), (width, width), (width, width), (width, outputs))
         self.factors = nn.ParameterList(
@@ -93,7 +94,7 @@ class DeepLinear(nn.Module):
         self.redundant = sum(factor.numel() for factor in self.factors)
 
     def forward(self) -> Tensor:
-        """The vector, shape (outputs,)."""
+        """Return the vector, shape (outputs,)."""
         row, *matrices = self.factors
         for matrix in matrices:
             row = row @ matrix
