@@ -1,4 +1,4 @@
-"""Small algorithms, and transitions of random numbers for them."""
+"""Small algorithms and random batches for them."""
 
 import torch
 from torch import Tensor, nn
@@ -30,10 +30,11 @@ def random_batch(size: int = 64, seed: int = 1) -> Batch:
         next_state=torch.randn(size, DIMS.state, generator=g),
         reward=-(torch.rand(size, generator=g) < 0.7).float(),
         terminated=torch.rand(size, generator=g) < 0.2,
-        steps=torch.full((size,), torch.inf),
+        steps_to_goal=torch.full((size,), torch.inf),
     )
-    relabelled = torch.rand(size, generator=g) < 0.8
-    batch.steps[relabelled] = torch.randint(1, 20, (int(relabelled.sum()),), generator=g).float()
+    relabeled = torch.rand(size, generator=g) < 0.8
+    steps = torch.randint(1, 20, (int(relabeled.sum()),), generator=g).float()
+    batch.steps_to_goal[relabeled] = steps
     return batch
 
 
@@ -45,19 +46,19 @@ def generator(seed: int = 5) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def assert_gradients(learned: nn.Module, plain: nn.Module, loss: Tensor) -> None:
-    """Hold the gradients that a algorithm has set against those of a loss computed plainly."""
-    expected = torch.autograd.grad(loss, list(plain.parameters()), retain_graph=True)
-    for weight, gradient in zip(learned.parameters(), expected, strict=True):
+def assert_gradients(network: nn.Module, reference: nn.Module, loss: Tensor) -> None:
+    """Compare the gradients set by an algorithm with those of a reference loss."""
+    expected = torch.autograd.grad(loss, list(reference.parameters()), retain_graph=True)
+    for weight, gradient in zip(network.parameters(), expected, strict=True):
         assert weight.grad is not None
         torch.testing.assert_close(weight.grad, gradient, rtol=1e-6, atol=1e-12)
 
 
-def moves(weight: Tensor, steps) -> list[bool]:
-    """Whether a weight is another one after each of some steps."""
-    moved = []
+def changes(weight: Tensor, steps) -> list[bool]:
+    """Return for each step, a function to call, whether it changes the weight."""
+    changed = []
     for step in steps:
         before = weight.detach().clone()
         step()
-        moved.append(not torch.equal(weight, before))
-    return moved
+        changed.append(not torch.equal(weight, before))
+    return changed

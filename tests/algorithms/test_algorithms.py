@@ -1,4 +1,4 @@
-"""What every algorithm must do: resume bit for bit, be loaded, played with and inspected."""
+"""Requirements on every algorithm: resume bit-identically, load, evaluate, inspect."""
 
 import math
 
@@ -14,35 +14,35 @@ from tests.algorithms.helpers import generator, make_algorithm, random_batch
 from tests.reliability.helpers import KILLED, Zygote, same_run
 from tests.training.helpers import TINY, metrics, same_weights, tiny_run
 
-WITH_CRITIC = [name for name, agent in ALGORITHMS.items() if agent.uses_critic]
+WITH_CRITIC = [name for name, algorithm in ALGORITHMS.items() if algorithm.uses_critic]
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_an_update_depends_on_weights_batch_number_and_generator_alone(name):
-    taken = []
+def test_update_depends_only_on_weights_batch_step_and_generator(name):
+    results = []
     for _ in range(2):
         algorithm, noise = make_algorithm(ALGORITHMS[name], batch_size=64), generator()
         rows = [algorithm.update(random_batch(seed=n), n, noise) for n in range(1, 6)]
         algorithm.end_cycle()
-        taken.append([*rows, *(value.clone() for value in algorithm.state_dict().values())])
-    assert all(torch.equal(*pair) for pair in zip(*taken, strict=True))
-    assert taken[0][0].shape == (len(ALGORITHMS[name].METRICS),)
-    assert not taken[0][0].requires_grad
+        results.append([*rows, *(value.clone() for value in algorithm.state_dict().values())])
+    assert all(torch.equal(*pair) for pair in zip(*results, strict=True))
+    assert results[0][0].shape == (len(ALGORITHMS[name].METRICS),)
+    assert not results[0][0].requires_grad
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_all_that_learns_has_an_optimiser(name):
+def test_every_trainable_weight_has_an_optimizer(name):
     algorithm = make_algorithm(ALGORITHMS[name], batch_size=64)
     stepped = {id(w) for optimizer in algorithm.optimizers.values() for w in optimizer.weights}
     assert stepped == {id(w) for w in algorithm.parameters() if w.requires_grad}
 
 
-# An odd number of updates until a run is interrupted: whose turn it is then must not be forgotten.
+# An odd number of updates before the interruption: delayed updates must resume in phase.
 ODD = {"cycles": 1, "gradient_steps": 3, "num_envs": 1, "eval_episodes": 1, "epochs": 2}
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_an_interrupted_run_ends_as_one_that_was_not(name, tmp_path):
+def test_resumed_run_equals_an_uninterrupted_one(name, tmp_path):
     tiny_run(tmp_path / "whole", algo=name, **ODD)
     tiny_run(tmp_path / "run", algo=name, **ODD | {"epochs": 1})
     agent = tiny_run(tmp_path / "run", algo=name, resume=True, **ODD)
@@ -58,7 +58,7 @@ def zygote():
 
 
 @pytest.mark.parametrize("name", ["td3", "sac", "wgcsl"])
-def test_delays_temperature_and_recent_advantages_survive_a_kill(name, tmp_path, zygote):
+def test_resume_after_kill_is_bit_identical(name, tmp_path, zygote):
     settings = TINY | ODD | {"algo": name}
     assert zygote.run(tmp_path / "whole", **settings) == 0
     assert zygote.run(tmp_path / "killed", ("update", 5, "before"), **settings) == KILLED
@@ -67,7 +67,7 @@ def test_delays_temperature_and_recent_advantages_survive_a_kill(name, tmp_path,
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_it_trains_on_one_engine_plays_on_the_other_and_can_be_inspected(name, tmp_path):
+def test_train_on_one_engine_evaluate_on_another_and_inspect(name, tmp_path):
     critic = "iqe" if ALGORITHMS[name].uses_critic else "none"
     settings = {"algo": name, "critic": critic, "engine": "gymnasium"}
     agent = tiny_run(tmp_path / "run", **ODD | {"epochs": 1} | settings)
@@ -89,7 +89,7 @@ def test_it_trains_on_one_engine_plays_on_the_other_and_can_be_inspected(name, t
             measure.watch(loaded, 2, seed=0)
 
 
-def test_a_critic_that_an_agent_cannot_use_is_refused_with_what_to_do():
+def test_unusable_critic_raises_with_a_fix():
     assert mrn.Config("FetchReach", algo="gcsl").folder.parts[1] == "gcsl-none"
     assert mrn.Config.of("FetchReach", algo="gcsl", critic="none").critic == "none"
     assert mrn.Config.of("FetchReach", algo="sac").critic == "mrn"
@@ -102,7 +102,7 @@ def test_a_critic_that_an_agent_cannot_use_is_refused_with_what_to_do():
         mrn.Config("FetchReach", critic=3)
 
 
-def test_settings_of_a_file_serve_an_agent_with_or_without_a_critic(tmp_path, monkeypatch):
+def test_config_file_can_be_reused_with_and_without_a_critic(tmp_path, monkeypatch):
     def train(*words):
         monkeypatch.setattr("sys.argv", ["mrn", "train", *map(str, words)])
         cli.main()
@@ -113,7 +113,7 @@ def test_settings_of_a_file_serve_an_agent_with_or_without_a_critic(tmp_path, mo
     file = tmp_path / "ddpg" / "config.json"
     assert train("--config", file, "--algo=td3", "--run-dir", "td3").critic == "bvn"
     config = train("--config", file, "--algo=gcsl", "--run-dir", "gcsl")
-    assert (config.critic, config.algo_config.width) == ("none", 256)
+    assert (config.critic, config.algo_config.hidden_dim) == ("none", 256)
     file = tmp_path / "gcsl" / "config.json"
     assert train("--config", file, "--algo=ddpg", "--run-dir", "again").critic == "mrn"
 
@@ -124,24 +124,24 @@ def test_settings_of_a_file_serve_an_agent_with_or_without_a_critic(tmp_path, mo
         (
             "ddpg",
             "target_policy_noise",
-            "is a setting of td3, not of ddpg: choose such an algo, or leave",
+            "is a setting of td3, not of ddpg: choose one of these algorithms, or remove",
         ),
-        ("sac", "noise", "is a setting of ddpg, td3, gcsl, wgcsl, not of sac"),
+        ("sac", "exploration_noise", "is a setting of ddpg, td3, gcsl, wgcsl, not of sac"),
         ("gcsl", "discount", "is a setting of ddpg, td3, sac, wgcsl, not of gcsl"),
-        ("td3", "temperature", "is a setting of sac, not of td3"),
+        ("td3", "ent_coef", "is a setting of sac, not of td3"),
         ("td3", "tempo", "unknown setting 'tempo'"),
     ],
 )
-def test_settings_of_another_agent_are_refused_with_what_to_do(algo, setting, message):
+def test_setting_of_another_algorithm_raises_with_a_fix(algo, setting, message):
     with pytest.raises(mrn.UserError, match=message):
         mrn.Config.of("FetchReach", algo=algo, **{setting: 0.5})
 
 
-def test_settings_of_the_same_meaning_have_the_same_name_and_default():
-    """So that a recipe, and who compares agents, can set them for all."""
+def test_shared_settings_have_the_same_defaults():
+    """Recipes and comparisons set them for all algorithms at once."""
     defaults: dict[str, set] = {}
-    for agent in ALGORITHMS.values():
-        for name, value in vars(agent.Settings()).items():
+    for algorithm in ALGORITHMS.values():
+        for name, value in vars(algorithm.Settings()).items():
             defaults.setdefault(name, set()).add(value)
     differing = {name for name, values in defaults.items() if len(values) > 1}
     assert differing == {"tau", "target_update_interval", "policy_delay", "action_penalty"}

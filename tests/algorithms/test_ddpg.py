@@ -1,4 +1,4 @@
-"""The update: gradients, targets, exploration."""
+"""DDPG: gradients, target updates, exploration."""
 
 import copy
 import dataclasses
@@ -12,7 +12,7 @@ from mrn.algorithms.losses import actor_loss, bellman_target
 from mrn.critics import CRITICS
 from tests.algorithms.helpers import DIMS, assert_gradients, double, make_algorithm, random_batch
 
-GENERATOR = torch.Generator()  # DDPG's updates draw nothing from it
+GENERATOR = torch.Generator()  # unused: DDPG updates draw no random numbers
 
 
 def algorithm(critic: str = "mrn", seed: int = 0, **settings) -> DDPG:
@@ -55,7 +55,7 @@ def test_gradients_equal_the_textbook_computation(critic):
 
 
 def test_both_gradients_are_taken_before_either_step():
-    """The actor's step must come from the critic as it was, not as the critic's step left it."""
+    """The actor's gradient must use the critic's weights before the critic's step."""
     agent = algorithm()
     expected = copy.deepcopy(agent)
     agent.update(random_batch(), 1, GENERATOR)
@@ -69,7 +69,7 @@ def test_both_gradients_are_taken_before_either_step():
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-7)
 
 
-def test_the_goal_side_is_computed_once_per_update():
+def test_goal_side_is_computed_once_per_update():
     agent = algorithm()
     calls = []
     goal_side = agent.critic.goal_side
@@ -87,7 +87,7 @@ def test_updates_reduce_the_critic_loss_and_are_reproducible():
     assert runs[0][-1, 0] < 0.5 * runs[0][0, 0]
 
 
-def test_targets_keep_nine_tenths():
+def test_targets_move_by_tau_at_the_end_of_a_cycle():
     agent = algorithm()
     before = copy.deepcopy(agent.critic_target)
     agent.update(random_batch(), 1, GENERATOR)
@@ -105,7 +105,7 @@ def test_targets_keep_nine_tenths():
         torch.testing.assert_close(target, 0.9 * old + 0.1 * new)
 
 
-def test_targets_can_move_between_updates():
+def test_targets_move_every_target_update_interval():
     agent = algorithm(target_update_interval=3, tau=0.25)
     target = next(agent.critic_target.parameters())
     moved = []
@@ -122,7 +122,7 @@ def test_targets_can_move_between_updates():
     assert moved == [False, False, True, False, False, True, False]
 
 
-def test_the_actor_can_have_a_gradient_at_every_other_update():
+def test_with_policy_delay_adam_steps_on_momentum_in_between():
     agent = algorithm(policy_delay=2)
     expected = copy.deepcopy(agent.actor)
     optimizer = torch.optim.Adam(expected.parameters(), lr=1e-3)
@@ -133,17 +133,17 @@ def test_the_actor_can_have_a_gradient_at_every_other_update():
         loss = before.compute_gradients(random_batch())[1]
         gradients = [weight.grad for weight in before.actor.parameters()]
         skipped = number % 2 == 1
-        # Where the gradient is left out it counts as 0, and Adam's momentum goes on.
+        # A skipped gradient counts as zero: Adam steps on momentum alone.
         for weight, gradient in zip(expected.parameters(), gradients, strict=True):
             weight.grad = torch.zeros_like(weight) if skipped else gradient
         optimizer.step()
         for ours, theirs in zip(agent.actor.parameters(), expected.parameters(), strict=True):
             torch.testing.assert_close(ours, theirs)
-        # The mean over all updates is the mean of those that have one.
+        # Scaled so that the mean over all updates is the mean of the computed losses.
         assert metrics[1].item() == pytest.approx(0 if skipped else 2 * loss.item())
 
 
-def test_exploration_has_the_specified_noise():
+def test_exploration_noise_has_the_configured_distribution():
     agent = algorithm()
     with torch.no_grad():
         for parameter in agent.actor.parameters():
@@ -158,7 +158,7 @@ def test_exploration_has_the_specified_noise():
     assert large == pytest.approx(0.3 * 0.2, abs=0.005)
     # Variance: 0.3 of 1/3 and 0.7 of 0.04.
     assert action.var().item() == pytest.approx(0.3 / 3 + 0.7 * 0.04, rel=0.03)
-    # A row is uniform as a whole: large values come together in a row.
+    # A row is uniform as a whole, so large values occur together.
     rows = (action.abs() > 0.8).float()
     together = (rows[:, 0] * rows[:, 1]).mean().item()
     assert together == pytest.approx(0.3 * 0.04, abs=0.003)

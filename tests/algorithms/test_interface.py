@@ -1,4 +1,4 @@
-"""An algorithm is known by its interface alone: one without a critic trains, saves and resumes."""
+"""Custom algorithms: one without a critic trains, saves and resumes."""
 
 import json
 import re
@@ -26,12 +26,12 @@ from tests.training.helpers import metrics, same_weights, tiny_run
     ("names", "message"),
     [
         (("imitation_loss", "norm"), "must return a value for each of .*'norm'.*got shape .1,"),
-        (("loss"), "METRICS of agent 'gcsl' must be a tuple of names, .* got 'loss'"),
+        (("loss"), "METRICS of algorithm 'gcsl' must be a tuple of names, .* got 'loss'"),
         (("success",), "each once and none of epoch, .*success.*got .'success',"),
         (("loss", "loss"), "each once"),
     ],
 )
-def test_metrics_that_could_not_be_told_apart(names, message, tmp_path, monkeypatch):
+def test_invalid_metrics_raise(names, message, tmp_path, monkeypatch):
     monkeypatch.setattr(ALGORITHMS["gcsl"], "METRICS", names)
     with pytest.raises(mrn.UserError, match=message):
         tiny_run(tmp_path / "run", algo="gcsl", epochs=1)
@@ -39,14 +39,14 @@ def test_metrics_that_could_not_be_told_apart(names, message, tmp_path, monkeypa
 
 @dataclass(frozen=True)
 class ClonerSettings(NoiseSettings, AlgorithmSettings):
-    """Of the algorithm below."""
+    """Hyperparameters of `Cloner`."""
 
     jitter: NonNegativeFloat = 0.01
-    """Noise on the actions that are imitated."""
+    """Standard deviation of the noise on imitated actions."""
 
 
 class Cloner(Algorithm):
-    """Imitates the actions of the replay: no critic, two optimisers, random numbers in updates."""
+    """Behavior cloning of the replay buffer: no critic, two optimizers, random updates."""
 
     Settings: ClassVar[type[AlgorithmSettings]] = ClonerSettings
     METRICS = ("imitation_loss",)
@@ -55,7 +55,7 @@ class Cloner(Algorithm):
     def __init__(self, dims, make_critic, settings):
         super().__init__(dims, make_critic, settings)
         self.settings = settings
-        self.actor = Actor(dims, settings.width)
+        self.actor = Actor(dims, settings.hidden_dim)
         first, *rest = self.actor.parameters()
         self._optimizers = {"first": Adam([first], 1e-2), "rest": Adam(rest, 1e-3)}
         self.register_buffer("cycles", torch.zeros(()))
@@ -64,7 +64,7 @@ class Cloner(Algorithm):
     def optimizers(self):
         return getattr(self, "_optimizers", {})
 
-    def update(self, batch, number, generator: torch.Generator) -> Tensor:
+    def update(self, batch, update_step, generator: torch.Generator) -> Tensor:
         noise = torch.randn(batch.action.shape, generator=generator)
         target = batch.action + self.settings.jitter * noise
         loss = F.mse_loss(self.actor(batch.state, batch.goal), target)
@@ -84,18 +84,18 @@ class Cloner(Algorithm):
 
 @dataclass(frozen=True)
 class LayeredSettings(ClonerSettings):
-    """With settings of more than one value each."""
+    """Hyperparameters with several values each."""
 
     layers: tuple[Annotated[int, Bounds(ge=1)], ...] = (64, 64)
-    """Widths."""
+    """Widths of the layers."""
     weights: tuple[float, ...] | None = None
-    """Of each."""
+    """Weights of the layers."""
     names: tuple[str, ...] = ()
-    """Of each, too."""
+    """Names of the layers."""
 
 
 class Layered(Cloner):
-    """The same algorithm, with those."""
+    """`Cloner` with these settings."""
 
     Settings = LayeredSettings
 
@@ -105,7 +105,7 @@ def cloner(monkeypatch):
     monkeypatch.setitem(ALGORITHMS, "cloner", Cloner)
 
 
-def test_a_algorithm_without_a_critic_trains_and_is_loaded(cloner, tmp_path):
+def test_algorithm_without_a_critic_trains_and_loads(cloner, tmp_path):
     agent = tiny_run(tmp_path / "run", algo="cloner", jitter=0.5)
     rows = metrics(tmp_path / "run")
     assert [float(row["imitation_loss"]) > 0 for row in rows] == [True, True]
@@ -117,26 +117,26 @@ def test_a_algorithm_without_a_critic_trains_and_is_loaded(cloner, tmp_path):
     assert mrn.Config.of("FetchReach", algo="cloner").folder.parts[1] == "cloner-none"
 
 
-def test_its_optimisers_and_random_numbers_survive_a_stop(cloner, tmp_path):
+def test_resume_restores_optimizers_and_generators(cloner, tmp_path):
     tiny_run(tmp_path / "whole", algo="cloner", epochs=3)
     tiny_run(tmp_path / "run", algo="cloner", epochs=1)
     tiny_run(tmp_path / "run", algo="cloner", epochs=3, resume=True)
     assert same_run(tmp_path / "whole", tmp_path / "run")
 
 
-def test_there_is_no_critic_to_inspect(cloner, tmp_path):
+def test_inspection_without_a_critic_raises(cloner, tmp_path):
     agent = tiny_run(tmp_path / "run", algo="cloner", epochs=1)
     with pytest.raises(mrn.UserError, match="cloner learns without a critic"):
         measure.watch(agent, 2, seed=0)
 
 
-def test_settings_of_another_agent_are_refused_with_the_list(cloner):
+def test_setting_of_another_algorithm_raises_with_the_list(cloner):
     with pytest.raises(mrn.UserError, match="a setting of ddpg, td3, sac, not of cloner"):
         mrn.Config.of("FetchReach", algo="cloner", action_penalty=0.5)
     with pytest.raises(mrn.UserError, match="jitter is a setting of cloner, not of ddpg"):
         mrn.Config.of("FetchReach", jitter=0.5)
     with pytest.raises(mrn.UserError, match="has settings of type ClonerSettings"):
-        mrn.Config("FetchReach", algo="cloner", learning=mrn.Config("FetchReach").algo_config)
+        mrn.Config("FetchReach", algo="cloner", algo_config=mrn.Config("FetchReach").algo_config)
 
 
 @pytest.mark.parametrize(
@@ -148,8 +148,8 @@ def test_settings_of_another_agent_are_refused_with_the_list(cloner):
         {"names": ("x",), "layers": (7,)},
     ],
 )
-def test_settings_of_many_values(settings, monkeypatch):
-    """On the command line, in config.json and in suites, which have lists."""
+def test_settings_with_several_values(settings, monkeypatch):
+    """They work on the command line, in config.json and in suites, as lists."""
     monkeypatch.setitem(ALGORITHMS, "layered", Layered)
     config = mrn.Config.of("FetchReach", algo="layered", **settings)
     assert {name: getattr(config.algo_config, name) for name in settings} == settings
@@ -171,14 +171,14 @@ def test_settings_of_many_values(settings, monkeypatch):
         (8, "layers must be a list, got 8"),
     ],
 )
-def test_each_of_many_values_is_checked(layers, message, monkeypatch):
+def test_each_value_of_a_list_is_checked(layers, message, monkeypatch):
     monkeypatch.setitem(ALGORITHMS, "layered", Layered)
     with pytest.raises(mrn.UserError, match=message):
         mrn.Config.of("FetchReach", algo="layered", layers=layers)
 
 
 @pytest.mark.parametrize("kind", [list[int], set[str], tuple[int, str], bytes])
-def test_a_setting_of_a_type_that_no_setting_can_be(kind, monkeypatch):
+def test_setting_of_an_unsupported_type_raises(kind, monkeypatch):
     own = make_dataclass(
         "Own",
         [("layers", kind, field(default_factory=kind))],
@@ -192,14 +192,14 @@ def test_a_setting_of_a_type_that_no_setting_can_be(kind, monkeypatch):
         mrn.Config.of("FetchReach", algo="layered")
 
 
-def test_optimisers_follow_the_weights(cloner):
+def test_optimizers_move_with_the_weights(cloner):
     algorithm = Cloner(mrn.critics.Dims(3, 2, 1), None, ClonerSettings(hidden_dim=4)).double()
     for optimizer in algorithm.optimizers.values():
         assert {value.dtype for value in optimizer.mean} == {torch.float64}
 
 
-def test_settings_written_until_now_still_load():
-    """As config.json had them before agents had settings of their own."""
+def test_config_without_recent_fields_still_loads():
+    """Fields that older files lack get their defaults."""
     old = {
         "task": "FetchPush", "critic": "mrn", "algo": "ddpg", "seed": 100, "epochs": 8,
         "engine": "auto", "async_envs": False, "env_timeout": 60.0, "reward_shift": 0.0,
@@ -207,12 +207,13 @@ def test_settings_written_until_now_still_load():
         "schedule": {"cycles": 50, "num_envs": 20, "gradient_steps": 40, "eval_episodes": 100},
         "algo_config": {
             "batch_size": 512, "learning_rate": 0.001, "discount": 0.98, "tau": 0.1,
-            "action_penalty": 1.0, "exploration_noise": 0.2, "random_action_prob": 0.3, "hidden_dim": 256,
+            "action_penalty": 1.0, "exploration_noise": 0.2, "random_action_prob": 0.3,
+            "hidden_dim": 256,
         },
         "replay": {"buffer_size": 1000000, "goal_selection_strategy": "future", "her_ratio": 0.8},
     }  # fmt: skip
     config = mrn.Config.from_json(old, "config.json")
     assert config == mrn.Config.of("FetchPush", epochs=8, threads=1, batch_size=512)
-    for agent, message in (("dpg", "unknown agent 'dpg'"), (3, "agent must be of type str")):
+    for algo, message in (("dpg", "unknown algorithm 'dpg'"), (3, "algo must be of type str")):
         with pytest.raises(mrn.UserError, match=f"^config.json: {message}"):
-            mrn.Config.from_json(old | {"algo": agent}, "config.json")
+            mrn.Config.from_json(old | {"algo": algo}, "config.json")

@@ -1,4 +1,4 @@
-"""Normaliser, actor and bounds as one module."""
+"""Normalizer, actor and action bounds as one module."""
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from mrn.replay import Normalizer
 
 
 class Fixed(nn.Module):
-    """Always the same actions in [-1, 1]."""
+    """Actor with constant actions in [-1, 1]."""
 
     def __init__(self, action):
         super().__init__()
@@ -22,7 +22,7 @@ class Fixed(nn.Module):
         return self.action.expand(len(state), -1)
 
 
-def shape(low, high, dtype="float32"):
+def make_spec(low, high, dtype="float32"):
     return TaskSpec("t", "t", 2, 1, (low,), (high,), 5, action_dtype=dtype)
 
 
@@ -31,15 +31,15 @@ def policy_of(task, action):
     return Policy(Normalizer(task), Fixed(action), task.action_low, task.action_high, dtype)
 
 
-def test_actions_in_the_environments_units_by_hand():
-    policy = policy_of(shape(-1.0, 3.0), [0.5])
+def test_scaling_to_the_action_bounds_by_hand():
+    policy = policy_of(make_spec(-1.0, 3.0), [0.5])
     state, goal = torch.zeros(2, 2), torch.zeros(2, 1)
     assert policy.unit(state, goal).tolist() == [[0.5], [0.5]]
-    assert policy(state, goal).tolist() == [[2.0], [2.0]]  # the middle 1, and half of 2
+    assert policy(state, goal).tolist() == [[2.0], [2.0]]  # center 1 plus half of 2
 
 
-def test_networks_see_normalised_inputs():
-    task = shape(-1.0, 1.0)
+def test_networks_get_normalized_inputs():
+    task = make_spec(-1.0, 1.0)
     normalizer = Normalizer(task)
     normalizer.state.update(torch.tensor([[0.0, 10.0], [2.0, 30.0]]))
     seen = []
@@ -51,11 +51,11 @@ def test_networks_see_normalised_inputs():
 
     policy = Policy(normalizer, Spy([0.0]), task.action_low, task.action_high)
     policy(torch.tensor([[2.0, 10.0]]), torch.zeros(1, 1))
-    assert seen[0].tolist() == [[1.0, -1.0]]  # one standard deviation, 1 and 10, from the mean
+    assert seen[0].tolist() == [[1.0, -1.0]]  # one standard deviation (1 and 10) from the mean
 
 
-def test_the_bounds_are_no_part_of_the_state():
-    assert not [key for key in policy_of(shape(-1.0, 1.0), [0.0]).state_dict() if "low" in key]
+def test_bounds_are_not_in_the_state_dict():
+    assert not [key for key in policy_of(make_spec(-1.0, 1.0), [0.0]).state_dict() if "low" in key]
 
 
 @settings(deadline=None)
@@ -64,10 +64,10 @@ def test_the_bounds_are_no_part_of_the_state():
     action=st.floats(-1, 1, width=32),
     dtype=st.sampled_from(["float32", "float64"]),
 )
-def test_rounding_never_leaves_the_bounds_and_both_ways_agree(ends, action, dtype):
-    """Policies in torch, engines in NumPy: the same numbers, of the space's type, within it."""
+def test_scaling_in_torch_and_numpy_agree_and_stay_in_bounds(ends, action, dtype):
+    """Policies scale in torch, engines in NumPy: same values, dtype of the space, within it."""
     low, high = (float(np.dtype(dtype).type(end)) for end in ends)
-    task = shape(low, high, dtype)
+    task = make_spec(low, high, dtype)
     ours = policy_of(task, [action]).to_bounds(torch.tensor([action])).numpy()
     theirs = task.to_bounds(np.array([action], np.float32))
     assert ours.dtype == theirs.dtype == np.dtype(dtype)
@@ -75,6 +75,6 @@ def test_rounding_never_leaves_the_bounds_and_both_ways_agree(ends, action, dtyp
     assert low <= ours[0] <= high
 
 
-def test_the_largest_action_of_a_float64_space():
+def test_largest_action_of_a_float64_space():
     """0.2 as float32 is 0.20000000298, which Box(-0.2, 0.2, float64) does not contain."""
-    assert shape(-0.2, 0.2, "float64").to_bounds(np.array([1.0], np.float32))[0] == 0.2
+    assert make_spec(-0.2, 0.2, "float64").to_bounds(np.array([1.0], np.float32))[0] == 0.2

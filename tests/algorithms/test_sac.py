@@ -1,4 +1,4 @@
-"""SAC: the density of its policy, its losses, its temperature, and what stays out of its value."""
+"""SAC: policy density, losses, temperature, and a value without entropy."""
 
 import copy
 import math
@@ -16,24 +16,24 @@ from mrn.critics import CRITICS
 from tests.algorithms.helpers import (
     DIMS,
     assert_gradients,
+    changes,
     double,
     generator,
     make_algorithm,
-    moves,
     random_batch,
 )
 
 
 def density(action: float, mean: float, std: float) -> float:
-    """pi(a) by our formula, of one dimension."""
+    """Return pi(a) in one dimension by our formula."""
     raw = torch.tensor([[math.atanh(action)]], dtype=torch.float64)
     log_std = torch.full_like(raw, math.log(std))
     return squashed_log_prob((raw - mean) / std, log_std, raw).exp().item()
 
 
 @pytest.mark.parametrize(("mean", "std"), [(0.0, 1.0), (0.7, 0.3), (-2.0, 0.8), (0.1, 0.05)])
-def test_the_density_integrates_to_the_share_of_samples(mean, std):
-    """Over all actions it is 1; over a part, how often tanh of a normal number falls there."""
+def test_density_integrates_to_sample_frequencies(mean, std):
+    """The integral is 1 over all actions, and over an interval its probability under tanh(N)."""
     low, high = math.tanh(mean - 6 * std), math.tanh(mean + 6 * std)
     middle = math.tanh(mean)
     whole = sum(
@@ -54,7 +54,7 @@ def test_the_density_integrates_to_the_share_of_samples(mean, std):
     assert -log_prob.mean().item() == pytest.approx(entropy, abs=0.02)
 
 
-def test_dimensions_add_up_and_far_actions_stay_finite():
+def test_log_prob_sums_over_dimensions_and_stays_finite():
     noise = torch.tensor([[0.3, -1.0, 2.0]])
     log_std, raw = torch.tensor([[-1.0, 0.0, 0.5]]), torch.tensor([[0.2, -0.4, 40.0]])
     together = squashed_log_prob(noise, log_std, raw)
@@ -80,11 +80,11 @@ def test_gradients_equal_the_textbook_computation(critic):
 
     def policy(state):
         mean, log_std = plain.actor.net(torch.cat([state, g], dim=-1)).chunk(2, dim=-1)
-        return Normal(mean, log_std.exp())  # far from the limits at the start
+        return Normal(mean, log_std.exp())  # initially far from the bounds of log std
 
     a2 = torch.tanh(policy(s2).mean + policy(s2).stddev * noise[0]).detach()
     values = [q(s2, a2, g).detach() for q in (plain.critic_target, plain.twin_target)]
-    target = (r + 0.98 * torch.minimum(*values) * ~end).clamp(-50, 0)  # without the entropy
+    target = (r + 0.98 * torch.minimum(*values) * ~end).clamp(-50, 0)  # no entropy term
     critic_loss = F.mse_loss(plain.critic(s, a, g), target)
     twin_loss = F.mse_loss(plain.twin(s, a, g), target)
 
@@ -95,7 +95,7 @@ def test_gradients_equal_the_textbook_computation(critic):
     alpha = plain.log_temperature.exp().item()
     assert alpha == pytest.approx(0.3)
     policy_loss = (alpha * log_prob - q).mean() + 0.2 * action.pow(2).mean()
-    # d/d log alpha of -alpha (log pi + entropy), the entropy being 3 actions x -0.5.
+    # d/d log alpha of -alpha (log pi + target entropy), with 3 actions x -0.5.
     slope = -0.3 * (log_prob.mean() - 1.5)
 
     expected = [critic_loss + twin_loss, policy_loss, plain.critic(s, a, g).mean()]
@@ -107,31 +107,31 @@ def test_gradients_equal_the_textbook_computation(critic):
     assert agent.log_temperature.grad.item() == pytest.approx(slope.item(), rel=1e-6)
 
 
-def test_the_temperatures_loss_by_hand():
+def test_temperature_loss_by_hand():
     log_temperature = torch.tensor(math.log(2.0), requires_grad=True)
     log_prob = torch.tensor([1.0, 3.0])
     loss = temperature_loss(log_temperature, log_prob, -0.5)
     assert loss.item() == pytest.approx(-2 * (2 - 0.5))
     loss.backward()
-    assert log_temperature.grad.item() == pytest.approx(-3.0)  # it rises: -2 < -0.5
+    assert log_temperature.grad.item() == pytest.approx(-3.0)  # alpha rises: entropy -2 < -0.5
 
 
-@pytest.mark.parametrize(("entropy", "rises"), [(0.69, True), (-20.0, False)])
-def test_the_temperature_holds_the_entropy(entropy, rises):
-    agent = make_algorithm(SAC, target_entropy=entropy, ent_coef=0.5)
+@pytest.mark.parametrize(("target_entropy", "rises"), [(0.69, True), (-20.0, False)])
+def test_temperature_rises_below_the_target_entropy_and_falls_above(target_entropy, rises):
+    agent = make_algorithm(SAC, target_entropy=target_entropy, ent_coef=0.5)
     noise = generator()
     rows = torch.stack([agent.update(random_batch(), n, noise) for n in range(1, 30)])
-    temperature = rows[:, SAC.METRICS.index("temperature")]
+    temperature = rows[:, SAC.METRICS.index("ent_coef")]
     assert (temperature.diff() > 0).all() == rises
     assert (temperature.diff() < 0).all() == (not rises)
     assert agent.temperature_optimizer.steps[0] == 29
 
 
-def test_the_entropy_stays_out_of_the_bounded_value():
-    """However large its weight, targets and the gradients of the critics are the same."""
+def test_value_contains_no_entropy():
+    """Targets and critic gradients do not depend on the entropy coefficient."""
     targets, gradients = [], []
-    for temperature in (1e-6, 1e6):
-        agent, batch = make_algorithm(SAC, temperature=temperature), random_batch()
+    for ent_coef in (1e-6, 1e6):
+        agent, batch = make_algorithm(SAC, ent_coef=ent_coef), random_batch()
         agent.compute_gradients(batch, generator())
         gradients.append([w.grad.clone() for w in agent.critic.parameters()])
         with torch.no_grad():
@@ -142,7 +142,7 @@ def test_the_entropy_stays_out_of_the_bounded_value():
     assert targets[0].min() >= -50
 
 
-def test_it_explores_by_its_own_policy_and_acts_by_the_mean():
+def test_explorer_samples_the_policy_and_act_returns_the_mean():
     agent, n = make_algorithm(SAC), 20_000
     with torch.no_grad():
         for weight in agent.actor.parameters():
@@ -156,15 +156,15 @@ def test_it_explores_by_its_own_policy_and_acts_by_the_mean():
     raw = torch.atanh(first[:, :2].double())
     assert raw.mean(dim=0).tolist() == pytest.approx([0.5, 0.0], abs=0.02)
     assert raw.std(dim=0).tolist() == pytest.approx([math.exp(-1)] * 2, rel=0.02)
-    assert (first[:, 2].abs() > 0.99).float().mean() > 0.5  # std e^2, where the limit is
-    still = torch.tanh(torch.tensor([0.5, 0.0, -0.5]))
-    torch.testing.assert_close(agent.act(state, goal)[7], still)
+    assert (first[:, 2].abs() > 0.99).float().mean() > 0.5  # std is clamped to e^2
+    mean = torch.tanh(torch.tensor([0.5, 0.0, -0.5]))
+    torch.testing.assert_close(agent.act(state, goal)[7], mean)
 
 
 def test_targets_move_after_every_update():
     agent = make_algorithm(SAC, tau=0.25)
     target = next(agent.twin_target.parameters())
     steps = [lambda n=n: agent.update(random_batch(), n, generator()) for n in range(1, 4)]
-    assert moves(target, steps) == [True] * 3
-    assert moves(target, [agent.end_cycle]) == [False]
+    assert changes(target, steps) == [True] * 3
+    assert changes(target, [agent.end_cycle]) == [False]
     assert make_algorithm(SAC).settings.action_penalty == 0

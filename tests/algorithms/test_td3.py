@@ -1,4 +1,4 @@
-"""TD3: the lower of two targets, smoothed target actions, and what waits for its turn."""
+"""TD3: clipped double Q-learning, target policy smoothing, delayed updates."""
 
 import copy
 
@@ -7,14 +7,14 @@ import torch
 from torch.nn import functional as F
 
 from mrn.algorithms import TD3
-from mrn.algorithms.losses import smoothed
+from mrn.algorithms.losses import smooth_action
 from mrn.critics import CRITICS
 from tests.algorithms.helpers import (
     assert_gradients,
+    changes,
     double,
     generator,
     make_algorithm,
-    moves,
     random_batch,
 )
 
@@ -22,7 +22,7 @@ from tests.algorithms.helpers import (
 def test_smoothing_by_hand():
     action = torch.tensor([0.0, 0.0, 0.9, -0.9])
     noise = torch.tensor([0.2, -3.0, 0.4, -0.05])
-    assert smoothed(action, noise, 0.5).tolist() == pytest.approx([0.2, -0.5, 1.0, -0.95])
+    assert smooth_action(action, noise, 0.5).tolist() == pytest.approx([0.2, -0.5, 1.0, -0.95])
 
 
 @pytest.mark.parametrize("critic", CRITICS)
@@ -42,7 +42,7 @@ def test_gradients_equal_the_textbook_computation(critic):
     action = plain.actor(s, g)
     policy_loss = -plain.critic(s, action, g).mean() + 0.5 * action.pow(2).mean()
 
-    # The actor's loss counts twice where it is computed: half of the updates do without it.
+    # The actor's loss counts twice, because half of the updates skip it.
     expected = [critic_loss + twin_loss, 2 * policy_loss, plain.critic(s, a, g).mean()]
     assert losses.tolist() == pytest.approx([x.item() for x in expected], rel=1e-6)
     assert_gradients(agent.critic, plain.critic, critic_loss)
@@ -50,7 +50,7 @@ def test_gradients_equal_the_textbook_computation(critic):
     assert_gradients(agent.actor, plain.actor, policy_loss)
 
 
-def test_targets_take_the_lower_critic_and_stay_within_bounds():
+def test_targets_take_the_minimum_and_are_clipped():
     agent, batch = make_algorithm(TD3), random_batch()
     action = torch.zeros_like(batch.action)
     for first, second in ((-3.0, -7.0), (-7.0, -3.0)):
@@ -62,56 +62,56 @@ def test_targets_take_the_lower_critic_and_stay_within_bounds():
     assert agent.target(batch, action).min() == pytest.approx(-50)
 
 
-def test_the_twins_differ_from_the_start():
+def test_twin_critics_differ_initially():
     agent, batch = make_algorithm(TD3), random_batch()
     inputs = (batch.state, batch.action, batch.goal)
     assert (agent.critic(*inputs) - agent.twin(*inputs)).abs().max() > 1e-3
 
 
-def test_actor_and_targets_wait_for_their_turn():
+def test_actor_and_targets_are_updated_at_their_intervals():
     agent = make_algorithm(TD3, policy_delay=3, target_update_interval=2, tau=0.25)
     noise = generator()
 
     def updates():
         return [lambda n=n: agent.update(random_batch(), n, noise) for n in range(1, 7)]
 
-    assert moves(next(agent.actor.parameters()), updates()) == [False, False, True] * 2
-    assert moves(next(agent.twin.parameters()), updates()) == [True] * 6
+    assert changes(next(agent.actor.parameters()), updates()) == [False, False, True] * 2
+    assert changes(next(agent.twin.parameters()), updates()) == [True] * 6
     for target in (agent.critic_target, agent.twin_target):
-        assert moves(next(target.parameters()), updates()) == [False, True] * 3
-    target, learned = next(agent.actor_target.parameters()), next(agent.actor.parameters())
+        assert changes(next(target.parameters()), updates()) == [False, True] * 3
+    target, network = next(agent.actor_target.parameters()), next(agent.actor.parameters())
     before = target.clone()
     agent.update(random_batch(), 6, noise)
-    torch.testing.assert_close(target, 0.75 * before + 0.25 * learned)
+    torch.testing.assert_close(target, 0.75 * before + 0.25 * network)
     agent.end_cycle()
-    torch.testing.assert_close(target, 0.75 * before + 0.25 * learned)
-    # An optimiser whose turn it is not does not go on by its momentum.
+    torch.testing.assert_close(target, 0.75 * before + 0.25 * network)
+    # In between, the actor's optimizer pauses.
     assert agent.actor_optimizer.steps[0] == 9
     assert agent.optimizer.steps[0] == 25
 
 
-def test_targets_can_move_once_in_a_cycle():
+def test_targets_can_move_once_per_cycle():
     agent = make_algorithm(TD3, target_update_interval=0, tau=0.1)
     target, before = next(agent.twin_target.parameters()), None
     steps = [lambda n=n: agent.update(random_batch(), n, generator()) for n in range(1, 5)]
-    assert moves(target, steps) == [False] * 4
+    assert changes(target, steps) == [False] * 4
     before = target.clone()
     agent.end_cycle()
     torch.testing.assert_close(target, 0.9 * before + 0.1 * next(agent.twin.parameters()))
 
 
-def test_the_mean_of_the_actors_loss_over_updates_is_that_of_its_steps():
-    agent, taken = make_algorithm(TD3, policy_delay=2, learning_rate=0.0), []
+def test_mean_actor_loss_over_updates_is_that_of_computed_losses():
+    agent, losses = make_algorithm(TD3, policy_delay=2, learning_rate=0.0), []
     for number in range(1, 5):
-        taken.append(agent.update(random_batch(), number, generator())[1].item())
-    assert taken[0] == taken[2] == 0
+        losses.append(agent.update(random_batch(), number, generator())[1].item())
+    assert losses[0] == losses[2] == 0
     action = agent.actor(random_batch().state, random_batch().goal)
     q = agent.critic(random_batch().state, action, random_batch().goal)
     plain = (action.square().mean() - q.mean()).item()
-    assert sum(taken) / 4 == pytest.approx(plain, rel=1e-5)
+    assert sum(losses) / 4 == pytest.approx(plain, rel=1e-5)
 
 
-def test_the_goal_side_of_each_critic_is_computed_once_per_update():
+def test_goal_side_of_each_critic_is_computed_once_per_update():
     agent, calls = make_algorithm(TD3), []
     for critic in (agent.critic, agent.twin):
         side = critic.goal_side

@@ -1,4 +1,4 @@
-"""Critics as wholes: their size, their two sides, what they guarantee."""
+"""Critics: parameter counts, the two sides, guarantees."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from mrn.utils.errors import UserError
 
 STATE, ACTION, GOAL = 25, 4, 3
 SIZES = (10, 4, 3), (STATE, ACTION, GOAL)
-"""Of FetchReach and of FetchPush."""
+"""Dims of FetchReach and FetchPush."""
 
 
 def inputs(batch: int = 16, seed: int = 0):
@@ -27,9 +27,9 @@ def inputs(batch: int = 16, seed: int = 0):
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("name", CRITICS)
-def test_every_critic_has_the_parameters_of_the_monolithic_one(name, task):
-    shape = TASKS[task].spec
-    sizes = (shape.state_dim, shape.action_dim, shape.goal_dim)
+def test_every_critic_matches_the_monolithic_parameter_count(name, task):
+    spec = TASKS[task].spec
+    sizes = (spec.state_dim, spec.action_dim, spec.goal_dim)
     with torch.device("meta"):
         count = count_parameters(make_critic(name, *sizes))
     inputs = sum(sizes)
@@ -37,7 +37,7 @@ def test_every_critic_has_the_parameters_of_the_monolithic_one(name, task):
     assert count == pytest.approx(monolithic, rel=0.03)
 
 
-def test_published_widths_are_kept_where_they_fit():
+def test_published_widths_are_kept_within_the_tolerance():
     critic = make_critic("mrn", STATE, ACTION, GOAL)
     assert isinstance(critic, MetricCritic)
     assert [layer.out_features for layer in (critic.e1[0], critic.e2[2])] == [176, 176]
@@ -48,13 +48,13 @@ def test_published_widths_are_kept_where_they_fit():
     assert len(make_critic("wn", STATE, ACTION, GOAL).head.concave.slope) == 62
     assert make_critic("dn-released", STATE, ACTION, GOAL).head.w.shape == (162, 162)
     assert len(make_critic("wn-released", STATE, ACTION, GOAL).head.concave.slope) == 62
-    # One that fits on FetchReach alone.
+    # The published width fits on FetchReach only.
     widths = [make_critic("pqe-released", *dims).head.projection[0].out_features for dims in SIZES]
     assert widths == [300, 280]
 
 
-def test_weights_that_act_as_fewer_numbers_count_as_these():
-    """A deep linear network of PQE: 64 + 64 x 64 + 64 x 64 + 64 x 16 weights, and 16 of its own."""
+def test_redundant_weights_do_not_count():
+    """PQE's deep linear network has 64 + 64 x 64 + 64 x 64 + 64 x 16 weights and 16 offsets."""
     for dims in SIZES:
         critic = make_critic("pqe-released", *dims)
         weights = sum(weight.numel() for weight in critic.parameters())
@@ -63,7 +63,7 @@ def test_weights_that_act_as_fewer_numbers_count_as_these():
 
 
 @pytest.mark.parametrize("name", CRITICS)
-def test_the_two_sides_make_the_whole(name):
+def test_score_of_the_goal_side_equals_forward(name):
     critic = make_critic(name, STATE, ACTION, GOAL)
     state, action, goal = inputs()
     q = critic(state, action, goal)
@@ -75,14 +75,14 @@ def test_the_two_sides_make_the_whole(name):
 
 
 @pytest.mark.parametrize("name", ["dn", "wn", "pqe", "iqe"])
-def test_no_rival_head_begins_on_another_scale_than_mrn(name):
-    found, own = start(name), start("mrn")
-    assert 1 / 3 < found.distance / own.distance < 3
-    assert 1 / 3 < found.slope / own.slope < 3
+def test_initial_distances_have_the_scale_of_mrn(name):
+    found, reference = start(name), start("mrn")
+    assert 1 / 3 < found.distance / reference.distance < 3
+    assert 1 / 3 < found.slope / reference.slope < 3
 
 
-def test_a_start_by_hand(monkeypatch):
-    """Q = -5 + 3 a_0 + 4 a_1 has the mean -5 and the slope 5; random numbers are left alone."""
+def test_initial_scale_by_hand(monkeypatch):
+    """Q = -5 + 3 a_0 + 4 a_1 has mean -5 and slope 5; the global random state is unchanged."""
     monkeypatch.setattr(
         "benchmarks.starts.make_critic", lambda *_: lambda s, a, g: 3 * a[:, 0] + 4 * a[:, 1] - 5
     )
@@ -102,7 +102,7 @@ def test_metric_critics_are_minus_a_distance(name):
         assert (critic(*inputs(256)) <= 0).all()
 
 
-def test_uvfa_does_not_see_the_state_on_its_goal_side():
+def test_only_bvn_has_the_state_in_its_goal_side():
     state, _, goal = inputs()
     for name, differs in (("uvfa", False), ("bvn", True)):
         critic = make_critic(name, STATE, ACTION, GOAL)
@@ -110,8 +110,8 @@ def test_uvfa_does_not_see_the_state_on_its_goal_side():
         assert torch.equal(*sides) is not differs
 
 
-def test_sag_sees_the_action_on_its_goal_side():
-    """Only through e2 can it tell actions apart when e1 is deaf to them."""
+def test_only_sag_has_the_action_in_e2():
+    """With e1 independent of the action, only e2 can distinguish actions."""
     state, action, goal = inputs()
     for name, differs in (("mrn", False), ("mrn-sag", True)):
         critic = make_critic(name, STATE, ACTION, GOAL)
@@ -122,7 +122,7 @@ def test_sag_sees_the_action_on_its_goal_side():
         assert same is not differs
 
 
-def test_width_scales_every_critic():
+def test_hidden_dim_scales_every_critic():
     for name in CRITICS:
         narrow = count_parameters(make_critic(name, 10, 4, 3, hidden_dim=128))
         assert narrow == pytest.approx(18 * 128 + 2 * 129 * 128 + 129, rel=0.03), name
@@ -137,13 +137,13 @@ def test_safe_norm():
     assert torch.allclose(x.grad, torch.tensor([[0.6, 0.8], [0.0, 0.0]]))
 
 
-def test_unknown_critic_names_the_nearest():
+def test_unknown_critic_suggests_the_closest_name():
     with pytest.raises(UserError, match=r"unknown critic 'mnr'\. Did you mean 'mrn'\?.*iqe"):
         make_critic("mnr", STATE, ACTION, GOAL)
 
 
 @pytest.mark.parametrize("name", ["mrn", "monolithic", "uvfa"])
-@pytest.mark.parametrize("argument", ["state_dim", "action_dim", "goal_dim", "width"])
+@pytest.mark.parametrize("argument", ["state_dim", "action_dim", "goal_dim", "hidden_dim"])
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -155,13 +155,13 @@ def test_unknown_critic_names_the_nearest():
         (None, "must be of type int, got None"),
     ],
 )
-def test_a_size_that_is_none_is_named(name, argument, value, message):
+def test_invalid_size_raises_with_its_name(name, argument, value, message):
     sizes = {"state_dim": STATE, "action_dim": ACTION, "goal_dim": GOAL, "hidden_dim": 64}
     with pytest.raises(UserError, match=f"^{argument} {message}$"):
         make_critic(name, **(sizes | {argument: value}))
 
 
-def test_sizes_may_be_of_numpy():
+def test_numpy_sizes_are_accepted():
     sizes = np.array([STATE, ACTION, GOAL])
     critic = make_critic("mrn", *sizes)
     assert count_parameters(critic) == count_parameters(make_critic("mrn", STATE, ACTION, GOAL))

@@ -1,4 +1,4 @@
-"""Every head: the axioms it claims, values worked out by hand, gradients that stay finite."""
+"""Heads: metric axioms, values computed by hand, finite gradients."""
 
 import math
 from itertools import pairwise
@@ -55,9 +55,7 @@ weight_scales = st.floats(-1.5, 0.5).map(lambda exponent: 10.0**exponent)
 @pytest.mark.parametrize("head_class", BUILD)
 @given(seed=seeds, scale=scales, weight_scale=weight_scales)
 @settings(max_examples=60, deadline=None)
-def test_distance_is_non_negative_and_zero_from_a_point_to_itself(
-    head_class, seed, scale, weight_scale
-):
+def test_distance_is_non_negative_and_zero_to_itself(head_class, seed, scale, weight_scale):
     head = random_head(head_class, seed, weight_scale)
     x = points(seed, scale, 32)
     y = points(seed + 1, scale, 32)
@@ -71,19 +69,19 @@ def test_distance_is_non_negative_and_zero_from_a_point_to_itself(
 def test_triangle_inequality(head_class, seed, scale, weight_scale, between):
     head = random_head(head_class, seed, weight_scale)
     x, y, z = (points(seed + i, scale, 64) for i in range(3))
-    y[:16] = x[:16] + between * (z[:16] - x[:16])  # on the way, where the inequality is tight
+    y[:16] = x[:16] + between * (z[:16] - x[:16])  # on the segment, where the inequality is tight
     direct, detour = head(x, z), head(x, y) + head(y, z)
     assert (direct <= detour * (1 + 1e-9)).all()
 
 
-def test_quasimetric_claims():
+def test_is_quasimetric_flags():
     claims = {head.__name__: head.is_quasimetric for head in BUILD}
     assert claims.pop("MRNSquared") is False
     assert set(claims.values()) == {True}
     assert "is_quasimetric=True" in repr(BUILD[IQE]())
 
 
-def test_the_squared_head_breaks_a_triangle():
+def test_squared_head_violates_the_triangle_inequality():
     head = random_head(MRNSquared, 0, 0.3)
     x, z = points(1, 1.0, 256), points(2, 1.0, 256)
     direct, detour = head(x, z), head(x, (x + z) / 2) + head((x + z) / 2, z)
@@ -101,7 +99,7 @@ def set_weights(head: MRN, hidden: list[list[float]], outputs: list[list[list[fl
 
 
 def test_mrn_by_hand():
-    # One hidden unit per part that passes the (positive) input on; two features each.
+    # One hidden unit per part that copies the (positive) input; two features each.
     head = MRN(inputs=1, hidden=1, embedding=2)
     set_weights(head, [[1.0], [1.0]], [[[3.0], [4.0]], [[2.0], [-1.0]]])
     x, y = torch.tensor([[3.0]]), torch.tensor([[1.0]])
@@ -152,12 +150,12 @@ def make_identity(concave: Concave) -> None:
 @pytest.mark.parametrize(
     ("head_class", "w", "there", "back"),
     [
-        # w acts as 9: h1 = relu(2 * 0.5) = 1; h = relu(9 * 1 - 0.5) = 8.5.
+        # effective w = 9: h1 = relu(2 * 0.5) = 1; h = relu(9 * 1 - 0.5) = 8.5.
         # Backwards: h1 = relu(-1) = 0; h = relu(0 + 0.5) = 0.5.
         (DeepNorm, 3.0, 8.5, 0.5),
-        # w acts as min(9, 3): h = relu(3 * 1 - 0.5). Backwards h1 = -1 stays: relu(-3 + 0.5) = 0.
+        # effective w = min(9, 3): h = relu(3 * 1 - 0.5). Backwards: relu(-3 + 0.5) = 0.
         (DeepNormReleased, 3.0, 2.5, 0.0),
-        # w acts as min(1/4, 1/2): h = relu(1/4 - 0.5) = 0. Backwards: relu(-1/4 + 0.5).
+        # effective w = min(1/4, 1/2): h = relu(1/4 - 0.5) = 0. Backwards: relu(-1/4 + 0.5).
         (DeepNormReleased, -0.5, 0.0, 0.25),
     ],
 )
@@ -175,12 +173,12 @@ def test_deep_norm_by_hand(head_class, w, there, back):
     assert head.distance(zero, d).item() == pytest.approx(back)
 
 
-def test_two_released_layers_of_a_deep_norm_are_one():
-    """As its docstring says; with the ReLU between them they are not."""
+def test_released_deep_norm_collapses_to_one_layer():
+    """Without the ReLU, two linear layers are one; with it, they are not."""
     d, zero = 3 * points(1, 1.0, 64).repeat(1, 4)[:, :16], torch.zeros(64, 16).double()
     for head_class, collapses in ((DeepNormReleased, True), (DeepNorm, False)):
         head = random_head(head_class, 2, 1.0)
-        one = head.w_acting() @ head.u0.weight + head.u.weight  # (width, embedding)
+        one = head.effective_w() @ head.u0.weight + head.u.weight  # (width, embedding)
         expected = head.concave((d @ one.T).relu()).mean(dim=-1)
         assert torch.allclose(head.distance(d, zero), expected) is collapses
 
@@ -189,9 +187,9 @@ def test_wide_norm_by_hand():
     head = WideNorm(inputs=1, hidden=1, components=1)
     with torch.no_grad():
         head.w.zero_()
-        head.w[0, 0] = 2.0  # acts as 4 on relu(d_0)
-        head.w[1, 16] = 1.0  # acts as 1 on relu(-d_0)
-        head.w[1, 1] = math.sqrt(3)  # acts as 3 on relu(d_1)
+        head.w[0, 0] = 2.0  # effective weight 4 on relu(d_0)
+        head.w[1, 16] = 1.0  # effective weight 1 on relu(-d_0)
+        head.w[1, 1] = math.sqrt(3)  # effective weight 3 on relu(d_1)
         head.concave.slope.zero_()
         head.concave.offset.fill_(100.0)
     d = torch.zeros(1, 16)
@@ -206,9 +204,9 @@ def test_released_wide_norm_by_hand():
     make_identity(head.concave)
     with torch.no_grad():
         head.w.zero_()
-        head.w[0, 0] = -4.0  # component 0: acts as min(16, 4) on relu(d_0)
-        head.w[1, 1] = 3.0  # and as 3 on relu(d_1)
-        head.w[16, 16] = 0.5  # component 1: acts as min(1/4, 1/2) on relu(-d_0)
+        head.w[0, 0] = -4.0  # component 0: effective weight min(16, 4) on relu(d_0)
+        head.w[1, 1] = 3.0  # and 3 on relu(d_1)
+        head.w[16, 16] = 0.5  # component 1: effective weight min(1/4, 1/2) on relu(-d_0)
     d = torch.zeros(1, 16)
     d[0, 0], d[0, 1] = 1.0, 1.0
     zero = torch.zeros(1, 16)
@@ -249,7 +247,7 @@ def test_pqe_by_hand(build):
     assert distance == pytest.approx(4 * (1 - math.exp(-2)) + (1 - math.exp(-1)), rel=1e-6)
 
 
-def test_released_heads_begin_as_released():
+def test_released_heads_have_the_released_initialization():
     torch.manual_seed(0)
     deep, wide = DeepNormReleased(1, 1, 162), WideNormReleased(1, 1, 62)
     for weight, inputs in ((deep.u0.weight, 16), (deep.u.weight, 16), (deep.w, 162), (wide.w, 32)):
@@ -261,14 +259,14 @@ def test_released_heads_begin_as_released():
 
 
 def test_iqe_union_by_hand():
-    # [0, 2] and [1, 3] overlap, [5, 6] is apart, [7, 4] is empty: 3 + 1.
+    # [0, 2] and [1, 3] overlap, [5, 6] is separate, [7, 4] is empty: 3 + 1.
     left = torch.tensor([5.0, 0.0, 7.0, 1.0])
     right = torch.tensor([6.0, 2.0, 4.0, 3.0])
     assert union_length(left, right).item() == 4
 
 
 def brute_force_union(left: np.ndarray, right: np.ndarray) -> float:
-    """Measure of the cells between all end points that some interval covers."""
+    """Return the total length of the cells between end points that some interval covers."""
     ends = np.unique(np.concatenate([left, right]))
     cells = pairwise(ends)
     return sum(b - a for a, b in cells if ((left <= a) & (b <= right)).any())
@@ -302,7 +300,7 @@ def test_gradients_are_finite_at_equal_points_and_far_away(head_class, scale):
 
 
 def test_gradient_exists_away_from_zero():
-    """A safe norm must not be safe by having no gradient at all: d/dx |x| = sign(x) for n = 1."""
+    """The safe norm must keep its gradient: d/dx |x| = sign(x) for n = 1."""
     head = MRNSymmetric(inputs=1, hidden=1, embedding=1)
     set_weights(head, [[1.0]], [[[2.0]]])
     x = torch.tensor([[3.0]], requires_grad=True)

@@ -1,4 +1,4 @@
-"""GCSL and WGCSL: who is imitated, and with which weight."""
+"""WGCSL: weights of imitated transitions, losses, target updates."""
 
 import copy
 
@@ -6,65 +6,25 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from mrn.algorithms import GCSL, WGCSL
-from mrn.algorithms.losses import imitation_loss
+from mrn.algorithms import WGCSL
 from mrn.critics import CRITICS
 from tests.algorithms.helpers import (
-    DIMS,
     assert_gradients,
+    changes,
     double,
     generator,
     make_algorithm,
-    moves,
     random_batch,
 )
 
-INF = float("inf")
 
-
-def test_imitation_by_hand():
-    policy, action = torch.tensor([[0.0, 0.0], [1.0, 1.0]]), torch.tensor([[1.0, 0.0], [0.0, -1.0]])
-    # Errors 1/2 and 5/2.
-    assert imitation_loss(policy, action, torch.tensor([1.0, 1.0])).item() == pytest.approx(1.5)
-    assert imitation_loss(policy, action, torch.tensor([1.0, 0.2])).item() == pytest.approx(0.5)
-
-
-def test_gcsl_imitates_what_led_to_its_goal_and_nothing_else():
-    agent = make_algorithm(GCSL, learning_rate=0.0).double()
-    batch = double(random_batch())
-    assert 0 < torch.isinf(batch.steps).sum() < 64
-    plain = copy.deepcopy(agent)
-    loss = agent.update(batch, 1, generator())
-    known = torch.isfinite(batch.steps)
-    error = F.mse_loss(plain.actor(batch.state[known], batch.goal[known]), batch.action[known])
-    expected = error * known.sum() / 64
-    assert loss.tolist() == pytest.approx([expected.item()], rel=1e-6)
-    assert_gradients(agent.actor, plain.actor, expected)
-    nothing = agent.update(batch._replace(steps=torch.full((64,), INF)), 2, generator())
-    assert nothing.tolist() == [0.0]
-
-
-def test_gcsl_has_no_critic_and_never_asks_for_one():
-    agent = GCSL(DIMS, None, GCSL.Settings(hidden_dim=32))
-    assert agent.critic is None
-    assert agent.discount == 1
-    assert not GCSL.uses_critic
-
-
-def test_gcsl_learns_a_policy_from_others_actions():
-    """Actions are a function of state and goal: imitation finds it."""
-    agent, batch = make_algorithm(GCSL), random_batch(size=256)
-    batch = batch._replace(action=torch.tanh(batch.state[:, :3] - batch.goal[:, :1]))
-    losses = [agent.update(batch, n, generator()).item() for n in range(1, 200)]
-    assert losses[-1] < 0.1 * losses[0]
-
-
-def weigher(**settings) -> WGCSL:
+def make_wgcsl(**settings) -> WGCSL:
+    """Build WGCSL with only the given weights enabled."""
     plain = {"discount_weight": False, "advantage_clip": 0.0, "best_quantile": 0.0}
     return make_algorithm(WGCSL, discount=0.5, batch_size=4, **plain | settings)
 
 
-ADVANTAGE, STEPS = torch.tensor([0.0, 1.0, -2.0, 5.0]), torch.tensor([1.0, 3.0, INF, 2.0])
+ADVANTAGE, STEPS = torch.tensor([0.0, 1.0, -2.0, 5.0]), torch.tensor([1.0, 3.0, torch.inf, 2.0])
 
 
 @pytest.mark.parametrize(
@@ -73,7 +33,7 @@ ADVANTAGE, STEPS = torch.tensor([0.0, 1.0, -2.0, 5.0]), torch.tensor([1.0, 3.0, 
         ({}, [1, 1, 0, 1]),
         ({"discount_weight": True}, [0.5, 0.125, 0, 0.25]),
         ({"advantage_clip": 10.0}, [1, 2.718282, 0, 10]),
-        # The median of 0, 1 and 5, the advantages of those that are imitated, is 1.
+        # The median of the imitated transitions' advantages 0, 1 and 5 is 1.
         ({"best_quantile": 0.5, "best_growth": 1.0}, [0.05, 1, 0, 1]),
         (
             {"discount_weight": True, "advantage_clip": 10.0, "best_quantile": 0.5,
@@ -82,23 +42,23 @@ ADVANTAGE, STEPS = torch.tensor([0.0, 1.0, -2.0, 5.0]), torch.tensor([1.0, 3.0, 
         ),
     ],
 )  # fmt: skip
-def test_each_weight_by_hand(settings, expected):
-    weight = weigher(**settings).weigh(ADVANTAGE, STEPS, 1)
+def test_weights_by_hand(settings, expected):
+    weight = make_wgcsl(**settings).weigh(ADVANTAGE, STEPS, 1)
     assert weight.tolist() == pytest.approx(expected, rel=1e-6)
 
 
-def test_who_is_among_the_best_becomes_stricter_and_looks_at_recent_ones():
-    agent = weigher(best_quantile=0.8, best_growth=0.1)
+def test_quantile_of_recent_advantages_rises():
+    agent = make_wgcsl(best_quantile=0.8, best_growth=0.1)
     advantage, near = torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.ones(4)
-    shares = []
+    counts = []
     for number in range(1, 11):
         weight = agent.weigh(advantage, near, number)
-        shares.append((weight == 1).sum().item())
+        counts.append((weight == 1).sum().item())
         assert ((weight == 1) | (weight == 0.05)).all()
-    # The quantile 0.1 n, at most 0.8, of n times the numbers 1 .. 4.
-    assert shares == [3, 3, 3, 3, 2, 2, 2, 1, 1, 1]
+    # The quantile min(0.1 n, 0.8) of n copies of 1 .. 4.
+    assert counts == [3, 3, 3, 3, 2, 2, 2, 1, 1, 1]
     assert len(agent.advantages) * 4 == 50_000
-    # Advantages that were pushed out of the ring do not count any more.
+    # New advantages overwrite the oldest ones in the ring.
     agent.weigh(advantage + 100, near, 11)
     assert (agent.advantages[11] == advantage + 100).all()
     agent.weigh(advantage + 7, near, 11 + len(agent.advantages))
@@ -132,8 +92,8 @@ def test_gradients_equal_the_textbook_computation(critic):
     assert_gradients(agent.actor, plain.actor, policy_loss)
 
 
-def test_its_targets_move_as_those_of_ddpg():
+def test_targets_move_at_the_end_of_a_cycle():
     agent = make_algorithm(WGCSL, batch_size=64)
     target = next(agent.critic_target.parameters())
-    assert moves(target, [lambda: agent.update(random_batch(), 1, generator())]) == [False]
-    assert moves(target, [agent.end_cycle]) == [True]
+    assert changes(target, [lambda: agent.update(random_batch(), 1, generator())]) == [False]
+    assert changes(target, [agent.end_cycle]) == [True]
