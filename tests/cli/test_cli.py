@@ -129,7 +129,7 @@ def test_the_version(monkeypatch, capsys):
         (["--device", "cuda"], "PyTorch finds no GPU here.*Use cpu"),
         (["--stop-at", "95"], "stop_at must be at most 1"),
         (["--config", "no/such/config.json"], "cannot read no/such/config.json"),
-        (["--env-kwargs", '{"a": 1}'], "env_kwargs is for environments of your own"),
+        (["--env-kwargs", '{"a": 1}'], "env_kwargs only applies to custom environments"),
         (["--algo", "no_lab:X"], "there is no module 'no_lab'"),
         (
             ["--target-policy-noise", "0.1"],
@@ -182,7 +182,7 @@ def test_numbers_beyond_all_time(option, most, monkeypatch, capsys):
     ("arguments", "message"),
     [
         (["train", "FetchReech"], "unknown task 'FetchReech'. Did you mean 'FetchReach'?"),
-        (["train", "MyReach-v0"], "package.module:Id-v0 is one of your own"),
+        (["train", "MyReach-v0"], "name a custom environment package.module:Id-v0"),
         (["resume", "zoo:FetchReach"], "is there to act by: it has no checkpoint to go on from"),
         (["train", "FetchReach", "--critic", "mmrn"], "unknown critic 'mmrn'. Did you mean 'mrn'?"),
         (["train", "FetchReach", "--engine", "envpol"], "Did you mean 'envpool'?"),
@@ -191,8 +191,8 @@ def test_numbers_beyond_all_time(option, most, monkeypatch, capsys):
         (["train", "FetchReach", "--batch-size", "0"], "batch_size must be at least 1"),
         (["train", "FetchReach", "--batch-size", "x"], "batch-size"),
         (["train", "FetchReach", "--no-such-option"], "no-such-option"),
-        (["train", "CartPole-v1"], "is no goal environment"),
-        (["train", "tests.envs.custom_envs:Unbounded-v0"], "must be a bounded Box"),
+        (["train", "CartPole-v1"], "is not a goal environment"),
+        (["train", "tests.envs.custom_envs:Unbounded-v0"], "must be a bounded, one-dimensional Box"),
         (["resume", "no/such/run"], "is no run folder"),
         (["train", "FetchReach", "--run-dir", "/proc/no/run"], "cannot make the run folder"),
         (["eval", "no/such/run"], "no run folder or weights file"),

@@ -1,4 +1,4 @@
-"""Small goal environments, good and bad, registered for the tests."""
+"""Small goal environments for the tests, supported and unsupported ones."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ PLANE = spaces.Box(-10, 10, (2,), np.float64)
 
 
 class Walk(gym.Env[Any, Any]):
-    """A point on a plane that moves by its action; -1 until within 0.5 of the goal."""
+    """A point on a plane that moves by its action; reward -1 until within 0.5 of the goal."""
 
     observation_space: Any = spaces.Dict(
         {"observation": PLANE, "achieved_goal": PLANE, "desired_goal": PLANE}
@@ -22,7 +22,7 @@ class Walk(gym.Env[Any, Any]):
     action_space: Any = spaces.Box(np.array([-1.0, 0.0]), np.array([1.0, 4.0]), dtype=np.float64)
     ends_at_goal = False
     unit: Any = 1.0
-    """In which it shows where it is."""
+    """Scale of the positions in the observation."""
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -32,13 +32,12 @@ class Walk(gym.Env[Any, Any]):
 
     def step(self, action):
         self.position = self.position + action
-        places = self.position * self.unit, self.goal * self.unit
-        reward = float(self.compute_reward(*places, {}))
+        reward = float(self.compute_reward(self.position * self.unit, self.goal * self.unit, {}))
         return self._observe(), reward, self.ends_at_goal and reward == 0, False, {}
 
     def compute_reward(self, achieved_goal, desired_goal, info):
-        way = (achieved_goal - desired_goal) / self.unit
-        return -(np.linalg.norm(way, axis=-1) > 0.5).astype(float)
+        offset = (achieved_goal - desired_goal) / self.unit
+        return -(np.linalg.norm(offset, axis=-1) > 0.5).astype(float)
 
     def _observe(self):
         position = np.clip(self.position, -10, 10) * self.unit
@@ -52,19 +51,19 @@ class Walk(gym.Env[Any, Any]):
 HUGE = spaces.Box(-10_000, 10_000, (2,), np.float64)
 
 
-class Millimetres(Walk):
+class Millimeters(Walk):
     unit = 1000.0
     observation_space = spaces.Dict(
         {"observation": HUGE, "achieved_goal": HUGE, "desired_goal": HUGE}
     )
 
 
-class Kilometres(Walk):
+class Kilometers(Walk):
     unit = 1e-4
 
 
 class FineGoal(Walk):
-    """Shows the second value in a unit of its own."""
+    """Scales the second coordinate far below the first."""
 
     unit = np.array([1.0, 1e-4])
 
@@ -80,14 +79,14 @@ class OneRowReward(Walk):
 
 
 class Wanders(Walk):
-    """Draws from a source that no seed reaches."""
+    """Draws noise from a generator that reset does not seed."""
 
     def step(self, action):
         return super().step(action + WIND.normal(size=2))
 
 
 class Remembers(Walk):
-    """Has the wind of the episode before, which that one's seed decided."""
+    """Applies the wind of the previous episode, which that episode's seed determined."""
 
     wind = next_wind = 0.0
 
@@ -110,8 +109,8 @@ class TellsSuccess(Walk):
         return observation, reward, *rest, {"is_success": reward == 0}
 
 
-class TellsAtEnd(Walk):
-    """Ends when it has walked far enough up; only then it tells whether it is at the goal."""
+class TellsSuccessAtEnd(Walk):
+    """Terminates far enough up, and only then reports whether it is at the goal."""
 
     def step(self, action):
         observation, reward, *_ = super().step(action)
@@ -136,7 +135,7 @@ class Matrix(Walk):
     action_space = spaces.Box(-1, 1, (2, 2))
 
 
-class NonNegativeInt(Walk):
+class IntegerActions(Walk):
     action_space = spaces.Box(-2, 2, (2,), np.int32)
 
 
@@ -174,7 +173,7 @@ class Sized(Walk):
 
 
 class Grows(Walk):
-    """Its state has more values than it had, as a later version of it may have."""
+    """Its state has extra values, as a later version of an environment may have."""
 
     more = 0
 
@@ -183,8 +182,10 @@ class Grows(Walk):
         self.observation_space = spaces.Dict({**Walk.observation_space, "observation": state})
 
     def _observe(self):
-        seen = super()._observe()
-        return seen | {"observation": np.append(seen["observation"], np.zeros(self.more))}
+        observation = super()._observe()
+        return observation | {
+            "observation": np.append(observation["observation"], np.zeros(self.more))
+        }
 
 
 class Unbounded(Walk):
@@ -216,7 +217,7 @@ class Raises(Walk):
 
 
 class RaisesInOne(Walk):
-    """In one process of a ranks."""
+    """Raises in the process of rank 1."""
 
     def step(self, action):
         if os.environ.get("RANK") == "1":
@@ -247,7 +248,7 @@ class Slow(Walk):
 
 
 class Draws(Walk):
-    """A red goal and a black position, in 40 x 60 pixels for [-10, 10] x [-10, 10]."""
+    """Renders a red goal and a black position; 40 x 60 pixels cover [-10, 10] x [-10, 10]."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
 
@@ -255,11 +256,11 @@ class Draws(Walk):
         self.render_mode = render_mode
 
     def render(self):
-        picture = np.full((40, 60, 3), 255, np.uint8)
-        for (x, y), colour in ((self.goal, (255, 0, 0)), (self.position, (0, 0, 0))):
+        image = np.full((40, 60, 3), 255, np.uint8)
+        for (x, y), color in ((self.goal, (255, 0, 0)), (self.position, (0, 0, 0))):
             row, column = int((y + 10) * 1.95), int((x + 10) * 2.95)
-            picture[max(0, row - 2) : row + 3, max(0, column - 2) : column + 3] = colour
-        return picture
+            image[max(0, row - 2) : row + 3, max(0, column - 2) : column + 3] = color
+        return image
 
 
 class DrawsNothing(Draws):
@@ -273,7 +274,7 @@ class FailsAtRender(Draws):
 
 
 class FixedGoal(Draws):
-    """Its goal is nobody's to set."""
+    """Has a read-only goal."""
 
     goal = property(lambda self: np.array([1.0, 1.0]))
 

@@ -1,4 +1,4 @@
-"""Both engines: the same physics, the same sizes, seeds that mean something."""
+"""Tests of both engines: physics, sizes, seeding and error handling."""
 
 import multiprocessing
 import os
@@ -20,62 +20,62 @@ from tests.envs import custom_envs
 @pytest.mark.parametrize("engine", ["envpool", "gymnasium"])
 @pytest.mark.parametrize("task", TASKS)
 def test_sizes_of_all_tasks(task, engine):
-    shape = TASKS[task].spec
-    with make_envs(shape, 2, engine) as envs:
+    spec = TASKS[task].spec
+    with make_envs(spec, 2, engine) as envs:
         observation = envs.reset(seed=1)
-        assert observation.state.shape == (2, shape.state_dim)
-        assert observation.achieved.shape == observation.goal.shape == (2, shape.goal_dim)
-        step = envs.step(np.zeros((2, shape.action_dim)))
-        assert step.observation.state.shape == (2, shape.state_dim)
+        assert observation.state.shape == (2, spec.state_dim)
+        assert observation.achieved.shape == observation.goal.shape == (2, spec.goal_dim)
+        step = envs.step(np.zeros((2, spec.action_dim)))
+        assert step.observation.state.shape == (2, spec.state_dim)
         assert step.success.dtype == bool
-    env = make_env(shape.env_id)
+    env = make_env(spec.env_id)
     assert env.spec is not None
-    assert env.spec.max_episode_steps == shape.horizon
-    assert tuple(env.action_space.low) == shape.action_low
-    assert tuple(env.action_space.high) == shape.action_high
+    assert env.spec.max_episode_steps == spec.horizon
+    assert tuple(env.action_space.low) == spec.action_low
+    assert tuple(env.action_space.high) == spec.action_high
 
 
-def test_fetch_reach_moves_alike_on_both_engines():
-    """The robot starts at the same place whatever the goal, so the whole episode must agree."""
-    shape = TASKS["FetchReach"].spec
+def test_fetch_reach_trajectories_agree_on_both_engines():
+    """The robot's initial pose does not depend on the goal, so the whole episode must agree."""
+    spec = TASKS["FetchReach"].spec
     actions = np.random.default_rng(0).uniform(-1, 1, (50, 1, 4))
-    seen = []
+    trajectories = []
     for engine in ("envpool", "gymnasium"):
-        with make_envs(shape, 1, engine) as envs:
+        with make_envs(spec, 1, engine) as envs:
             states = [envs.reset(seed=3)] + [envs.step(a).observation for a in actions]
-            seen.append([np.concatenate([o.state, o.achieved], axis=1) for o in states])
-    difference = np.abs(np.array(seen[0]) - np.array(seen[1])).max()
+            trajectories.append([np.concatenate([o.state, o.achieved], axis=1) for o in states])
+    difference = np.abs(np.array(trajectories[0]) - np.array(trajectories[1])).max()
     assert difference < 1e-6
-    assert np.abs(np.diff(seen[0], axis=0)).max() > 1e-2  # it did move
-    # With the pinned mujoco; from 3.8 on the robot starts elsewhere.
-    assert seen[0][0][0, 0] == pytest.approx(1.3418, abs=1e-4)
+    assert np.abs(np.diff(trajectories[0], axis=0)).max() > 1e-2  # the robot moved
+    # This holds for the pinned mujoco version; from 3.8 on the robot starts elsewhere.
+    assert trajectories[0][0][0, 0] == pytest.approx(1.3418, abs=1e-4)
 
 
 @pytest.mark.parametrize("engine", ["envpool", "gymnasium"])
-def test_a_seed_decides_everything_after_it(engine):
-    shape = TASKS["FetchPush"].spec
+def test_seed_determines_the_episode_and_the_next_reset(engine):
+    spec = TASKS["FetchPush"].spec
     actions = np.random.default_rng(0).uniform(-1, 1, (5, 3, 4))
 
     def play(envs, seed):
         observations = [envs.reset(seed)]
         observations += [envs.step(a).observation for a in actions]
-        observations.append(envs.reset())  # the next episode's start is decided too
+        observations.append(envs.reset())  # the seed also determines the next episode
         return np.concatenate([np.concatenate(o, axis=1) for o in observations])
 
-    with make_envs(shape, 3, engine) as envs:
+    with make_envs(spec, 3, engine) as envs:
         first, other, again = play(envs, 7), play(envs, 8), play(envs, 7)
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
     goals = first[:3, -3:]
-    assert len(np.unique(goals, axis=0)) == 3  # every environment has a goal of its own
+    assert len(np.unique(goals, axis=0)) == 3  # each environment draws a different goal
 
 
-def test_threads_do_not_change_a_byte():
-    shape = TASKS["FetchPush"].spec
+def test_results_do_not_depend_on_the_number_of_threads():
+    spec = TASKS["FetchPush"].spec
     actions = np.random.default_rng(0).uniform(-1, 1, (10, 4, 4))
     runs = []
     for threads in (1, 2):
-        with EnvPoolEnv(shape, 4, threads) as envs:
+        with EnvPoolEnv(spec, 4, threads) as envs:
             runs.append([envs.reset(5), *(envs.step(a).observation for a in actions)])
     assert all(
         np.array_equal(a, b)
@@ -84,23 +84,23 @@ def test_threads_do_not_change_a_byte():
     )
 
 
-def test_workers_give_the_same_as_one_process():
-    shape = TASKS["FetchReach"].spec
+def test_worker_processes_match_a_single_process():
+    spec = TASKS["FetchReach"].spec
     action = np.full((2, 4), 0.5)
     results = []
-    for workers in (False, True):
-        with GymnasiumEnv(shape, 2, workers) as envs:
+    for async_envs in (False, True):
+        with GymnasiumEnv(spec, 2, async_envs) as envs:
             results.append([envs.reset(3).state, envs.step(action).observation.state])
     assert np.array_equal(*results)
 
 
-def test_success_is_told_by_the_environment():
-    """A goal put where the gripper is counts as reached on the next step, on both engines."""
-    shape = TASKS["FetchReach"].spec
+def test_success_is_reported_on_both_engines():
+    """Success equals being within the threshold distance after moving to each goal."""
+    spec = TASKS["FetchReach"].spec
     for engine in ("envpool", "gymnasium"):
-        with make_envs(shape, 20, engine) as envs:
+        with make_envs(spec, 20, engine) as envs:
             observation = envs.reset(0)
-            for _ in range(40):  # walk straight to each goal
+            for _ in range(40):  # move straight to each goal
                 action = np.zeros((20, 4))
                 action[:, :3] = (observation.goal - observation.achieved) * 10
                 step = envs.step(action.clip(-1, 1))
@@ -110,58 +110,60 @@ def test_success_is_told_by_the_environment():
             assert step.success.mean() > 0.9
 
 
-def test_unknown_engines_and_tasks_are_refused():
-    shape = TASKS["FetchReach"].spec
+def test_unknown_engine_raises_and_unused_async_envs_warns():
+    spec = TASKS["FetchReach"].spec
     with pytest.raises(UserError, match=r"unknown engine 'envpol'. Did you mean 'envpool'"):
-        make_envs(shape, 1, "envpol")
-    with pytest.warns(UserWarning, match="`workers` has no effect; leave it out, or take engine"):
-        make_envs(shape, 1, async_envs=True).close()
+        make_envs(spec, 1, "envpol")
+    with pytest.warns(
+        UserWarning, match="async_envs has no effect .*; remove async_envs, or use engine"
+    ):
+        make_envs(spec, 1, async_envs=True).close()
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"state_dim": 9}, "it was: observation was of 9 values, now of 10. A policy"),
-        ({"goal_dim": 1}, "it was: goal was of 1 values, now of 3. A policy"),
+        ({"state_dim": 9}, "has changed: observation had 9 values, now has 10. A policy"),
+        ({"goal_dim": 1}, "has changed: goal had 1 values, now has 3. A policy"),
         (
             {"state_dim": 11, "action_low": (-1.0,) * 5, "action_high": (1.0,) * 5},
-            "observation was of 11 values, now of 10; action was of 5 values, now of 4",
+            "observation had 11 values, now has 10; action had 5 values, now has 4",
         ),
     ],
 )
 @pytest.mark.parametrize("engine", ["envpool", "gymnasium"])
-def test_other_sizes_than_the_tasks_are_refused(engine, changes, message):
-    shape = replace(TASKS["FetchReach"].spec, **changes)
-    with pytest.raises(UserError, match=message), make_envs(shape, 2, engine) as envs:
+def test_size_mismatch_with_the_task_raises(engine, changes, message):
+    spec = replace(TASKS["FetchReach"].spec, **changes)
+    with pytest.raises(UserError, match=message), make_envs(spec, 2, engine) as envs:
         envs.reset(0)
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("Discrete", r"action was of 2 values, now of shape \(\)"),
-        ("Matrix", r"action was of 2 values, now of shape \(2, 2\)"),
+        ("Discrete", r"action had 2 values, now has shape \(\)"),
+        ("Matrix", r"action had 2 values, now has shape \(2, 2\)"),
         ("Image", "'observation' must be a vector"),
     ],
 )
 @pytest.mark.parametrize("async_envs", [False, True])
-def test_other_spaces_are_refused_and_nothing_is_left(name, message, async_envs, monkeypatch):
+def test_space_mismatch_raises_and_closes_the_environments(name, message, async_envs, monkeypatch):
     closed, before = [], multiprocessing.active_children()
     monkeypatch.setattr(custom_envs.Walk, "close", lambda _: closed.append("one"))
-    shape = replace(find_task("tests.envs.custom_envs:Walk-v0").spec, env_id=f"{name}-v0")
+    spec = replace(find_task("tests.envs.custom_envs:Walk-v0").spec, env_id=f"{name}-v0")
     with pytest.raises(UserError, match=message):
-        make_envs(shape, 2, async_envs=async_envs)
+        make_envs(spec, 2, async_envs=async_envs)
     assert multiprocessing.active_children() == before
     assert len(closed) == 2 or async_envs
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_an_episode_depends_on_seed_and_number_alone(name):
-    """What resuming stands on: episodes can be skipped, whatever was done in them."""
-    shape = TASKS[name].spec
+def test_envpool_episode_depends_only_on_seed_and_number(name):
+    """Resuming relies on this: episodes can be skipped, whatever actions were taken in them."""
+    spec = TASKS[name].spec
     rng = np.random.default_rng(0)
-    actions = rng.uniform(-1, 1, (shape.horizon, 2, shape.action_dim))
-    with make_envs(shape, 2) as played, make_envs(shape, 2) as skipped:
+    actions = rng.uniform(-1, 1, (spec.horizon, 2, spec.action_dim))
+    with make_envs(spec, 2) as played, make_envs(spec, 2) as skipped:
         first = played.reset(5)
         for action in actions:
             played.step(action)
@@ -174,9 +176,9 @@ def test_an_episode_depends_on_seed_and_number_alone(name):
                 observations = [envs.step(action).observation for envs in (played, skipped)]
 
 
-def test_gymnasium_episodes_depend_on_seed_and_number_alone():
-    shape = TASKS["FetchPush"].spec
-    with make_envs(shape, 2, "gymnasium") as played, make_envs(shape, 2, "gymnasium") as skipped:
+def test_gymnasium_episode_depends_only_on_seed_and_number():
+    spec = TASKS["FetchPush"].spec
+    with make_envs(spec, 2, "gymnasium") as played, make_envs(spec, 2, "gymnasium") as skipped:
         first = played.reset(5)
         for _ in range(7):
             played.step(np.ones((2, 4)))
@@ -185,18 +187,18 @@ def test_gymnasium_episodes_depend_on_seed_and_number_alone():
     assert not np.array_equal(first.goal, second.goal)
 
 
-def test_environments_are_closed_after_a_failure_too(monkeypatch):
+def test_environments_are_closed_after_an_error(monkeypatch):
     closed = []
-    shape = find_task("tests.envs.custom_envs:Raises-v0").spec
+    spec = find_task("tests.envs.custom_envs:Raises-v0").spec
     monkeypatch.setattr(custom_envs.Raises, "close", lambda _: closed.append("one"))
-    with make_envs(shape, 2) as envs:
+    with make_envs(spec, 2) as envs:
         envs.reset(0)
         with pytest.raises(RunError, match="division by zero"):
             envs.step(np.zeros((2, 2)))
     assert len(closed) == 2
 
 
-def test_a_program_that_does_not_close_its_workers_ends():
+def test_program_exits_without_closing_its_workers():
     program = """
 from mrn.envs import find_task, make_envs
 task = find_task("tests.envs.custom_envs:Walk-v0")
@@ -207,14 +209,14 @@ print(envs.reset(0).state.shape)
     assert (done.returncode, done.stdout) == (0, b"(2, 2)\n"), done.stderr
 
 
-def test_workers_that_die_at_once(monkeypatch):
-    shape = find_task("tests.envs.custom_envs:Walk-v0").spec
-    before, here, make = multiprocessing.active_children(), os.getpid(), wrappers.make_frozen_env
+def test_workers_that_die_at_startup_raise(monkeypatch):
+    spec = find_task("tests.envs.custom_envs:Walk-v0").spec
+    before, parent, make = multiprocessing.active_children(), os.getpid(), wrappers.make_frozen_env
 
     def dies(task):
-        return make(task) if os.getpid() == here else os._exit(1)
+        return make(task) if os.getpid() == parent else os._exit(1)
 
     monkeypatch.setattr(wrappers, "make_frozen_env", dies)
     with pytest.raises(RunError, match="a worker process of .*Walk-v0 died during a start"):
-        make_envs(shape, 2, "gymnasium", async_envs=True)
+        make_envs(spec, 2, "gymnasium", async_envs=True)
     assert multiprocessing.active_children() == before

@@ -1,4 +1,4 @@
-"""Rewards against the environments' own, row by row."""
+"""Tests of the rewards against those of the environments, row by row."""
 
 import gymnasium as gym
 import numpy as np
@@ -11,17 +11,19 @@ from mrn.envs.rewards import FetchReward, HandReward
 
 
 def real_goals(env: gym.Env, resets: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Achieved and desired goals of real episodes with random actions."""
+    """Return achieved and desired goals of real episodes with random actions."""
     env.action_space.seed(0)
-    seen = []
+    observations = []
     for seed in range(resets):
-        seen.append(env.reset(seed=seed)[0])
-        seen += [env.step(env.action_space.sample())[0] for _ in range(steps)]
-    return tuple(np.stack([obs[k] for obs in seen]) for k in ("achieved_goal", "desired_goal"))
+        observations.append(env.reset(seed=seed)[0])
+        observations += [env.step(env.action_space.sample())[0] for _ in range(steps)]
+    return tuple(
+        np.stack([obs[k] for obs in observations]) for k in ("achieved_goal", "desired_goal")
+    )
 
 
-def near(desired: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Goals a little off the desired ones, on both sides of the thresholds."""
+def perturb(desired: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return goals close to the desired ones, on both sides of the thresholds."""
     achieved = desired.copy()
     direction = rng.normal(size=(len(desired), 3))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
@@ -33,8 +35,8 @@ def near(desired: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         axis /= np.linalg.norm(axis, axis=1, keepdims=True)
         turn = np.concatenate([np.cos(angle / 2)[:, None], np.sin(angle / 2)[:, None] * axis], 1)
         achieved[:, 3:] = quaternion_product(turn, desired[:, 3:])
-        achieved[::5, 3:] *= -1  # the same rotation, which the environments take for another
-        achieved[1::3, :3] = desired[1::3, :3]  # so that the rotation alone decides
+        achieved[::5, 3:] *= -1  # the same rotation, which the environments treat as different
+        achieved[1::3, :3] = desired[1::3, :3]  # only the rotation matters
     return achieved
 
 
@@ -45,11 +47,11 @@ def quaternion_product(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_rewards_equal_the_environments_row_by_row(task):
+def test_rewards_equal_those_of_the_environments(task):
     env = make_env(TASKS[task].spec.env_id)
     rng = np.random.default_rng(0)
     achieved, desired = real_goals(env, resets=6, steps=4)
-    close, targets = near(np.repeat(desired, 20, axis=0), rng), np.repeat(desired, 20, axis=0)
+    close, targets = perturb(np.repeat(desired, 20, axis=0), rng), np.repeat(desired, 20, axis=0)
     achieved = np.concatenate([achieved, close, rng.permutation(achieved)])
     desired = np.concatenate([desired, targets, desired])
     compute = env.unwrapped.compute_reward
@@ -57,11 +59,11 @@ def test_rewards_equal_the_environments_row_by_row(task):
     ours = TASKS[task].reward(torch.from_numpy(achieved), torch.from_numpy(desired))
     assert ours.tolist() == expected
     assert {0.0, -1.0} == set(expected)
-    assert 0.1 < np.mean([r == 0 for r in expected]) < 0.9  # both outcomes well represented
+    assert 0.1 < np.mean([r == 0 for r in expected]) < 0.9  # both outcomes occur often
     env.close()
 
 
-def test_the_library_is_wrong_for_batches_of_pens_and_we_are_right():
+def test_batched_pen_reward_is_correct_unlike_gymnasium_robotics():
     env = make_env(TASKS["PenRotate"].spec.env_id)
     rng = np.random.default_rng(1)
     desired = np.repeat(real_goals(env, 3, 0)[1], 40, axis=0)
@@ -69,7 +71,7 @@ def test_the_library_is_wrong_for_batches_of_pens_and_we_are_right():
     about_z = np.concatenate(
         [np.cos(spin[:, :1]), np.zeros_like(spin[:, :2]), np.sin(spin[:, :1])], 1
     )
-    achieved = desired.copy()  # the goal's own rotation, then a turn about the pen's axis
+    achieved = desired.copy()  # the goal's rotation, then a turn about the pen's axis
     achieved[:, 3:] = quaternion_product(desired[:, 3:], about_z)
     compute = env.unwrapped.compute_reward
     by_row = np.array([compute(a.copy(), d, {}) for a, d in zip(achieved, desired, strict=True)])
@@ -91,7 +93,7 @@ def test_thresholds_by_hand():
     turned[0, 3], turned[0, 6] = angle.cos(), angle.sin()
     assert HandReward()(turned, pose).item() == 0
     assert HandReward(rotation_threshold=0.098)(turned, pose).item() == -1
-    # q and -q are one rotation, and differ here as they do in the environments.
+    # q and -q are the same rotation, but differ here as in the environments.
     assert HandReward()(pose * torch.tensor([1, 1, 1, -1, -1, -1, -1]), pose).item() == -1
     moved = pose.clone()
     moved[0, 0] = 0.02
@@ -99,10 +101,10 @@ def test_thresholds_by_hand():
     assert HandReward(position_threshold=0.01)(moved, pose).item() == -1
 
 
-def test_float32_decides_as_float64_does_away_from_the_threshold():
+def test_float32_agrees_with_float64_away_from_the_threshold():
     env = make_env(TASKS["PenFull"].spec.env_id)
     desired = np.repeat(real_goals(env, 4, 0)[1], 100, axis=0)
-    achieved = near(desired, np.random.default_rng(2))
+    achieved = perturb(desired, np.random.default_rng(2))
     reward = TASKS["PenFull"].reward
     exact = reward(torch.from_numpy(achieved), torch.from_numpy(desired))
     single = reward(torch.from_numpy(achieved).float(), torch.from_numpy(desired).float())

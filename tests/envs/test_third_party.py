@@ -1,4 +1,4 @@
-"""Environments that nobody here wrote: each is trained on, resumed and evaluated."""
+"""Tests of third-party environments: training, resuming and evaluation."""
 
 from pathlib import Path
 
@@ -14,14 +14,14 @@ from tests.training.helpers import metrics, tiny_run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SHORT = {"max_episode_steps": 10}
-ZOO = {
+ENVS = {
     "panda_gym:PandaReach-v3": {},
     "rebuild_on_reset:RebuiltPush-v0": {},  # PandaPush, rebuilt at every reset
     "highway_env:parking-v0": {},
     "PointMaze_UMaze-v3": {},
     "AntMaze_UMaze-v5": {"reward_shift": -1.0},
 }
-# Two cycles, so that the simulation of a run that goes on has less behind it than a whole run's.
+# With two cycles, the simulator of a resumed run has played fewer episodes than the whole run's.
 SMALL = {"cycles": 2, "num_envs": 1, "gradient_steps": 2, "eval_episodes": 1, "env_kwargs": SHORT}
 
 
@@ -30,21 +30,22 @@ def _examples_on_path(monkeypatch):
     monkeypatch.syspath_prepend(EXAMPLES)
 
 
-@pytest.mark.parametrize("task", ZOO)
-def test_it_trains_goes_on_bit_for_bit_and_is_evaluated(task, tmp_path):
-    needs = {"rebuild_on_reset": "panda_gym"}.get(task.partition(":")[0], task.partition(":")[0])
+@pytest.mark.parametrize("task", ENVS)
+def test_training_resumes_bit_identically_and_evaluates(task, tmp_path):
+    module = task.partition(":")[0]
+    package = {"rebuild_on_reset": "panda_gym"}.get(module, module)
     if ":" in task:
-        pytest.importorskip(needs)
-    settings = SMALL | ZOO[task]
+        pytest.importorskip(package)
+    settings = SMALL | ENVS[task]
     whole = tiny_run(tmp_path / "whole", task, **settings)
     tiny_run(tmp_path / "run", task, **settings, epochs=1)
     tiny_run(tmp_path / "run", task, **settings, resume=True)
     assert same_run(tmp_path / "whole", tmp_path / "run")
 
     agent = mrn.load(tmp_path / "run")
-    found = agent.evaluate(episodes=2, seed=1)
-    assert found == whole.evaluate(episodes=2, seed=1)
-    assert (found.engine, found.episodes) == ("gymnasium", 2)
+    result = agent.evaluate(episodes=2, seed=1)
+    assert result == whole.evaluate(episodes=2, seed=1)
+    assert (result.engine, result.episodes) == ("gymnasium", 2)
     env = make_env(agent.spec.env_id, agent.spec.env_kwargs)
     observation, _ = env.reset(seed=0)
     action, _ = agent.predict(observation, deterministic=True)
@@ -53,21 +54,21 @@ def test_it_trains_goes_on_bit_for_bit_and_is_evaluated(task, tmp_path):
     env.close()
 
 
-def test_a_simulation_that_remembers_is_found_out_and_trained_on_all_the_same(tmp_path):
-    """Something outlives the reset of PandaPush: a run can be resumed, but not bit for bit."""
+def test_check_warns_about_a_stateful_simulator_that_still_trains(tmp_path):
+    """PandaPush keeps state across resets: its runs resume, but not bit-identically."""
     pytest.importorskip("panda_gym")
     task = "panda_gym:PandaPush-v3"
-    found = {each.what: each for each in check_env(task)}["same seed, same episode"]
-    assert (found.verdict, found.found[:21]) == ("but", "after other episodes ")
+    found = {finding.what: finding for finding in check_env(task)}["determinism"]
+    assert (found.verdict, found.found[:22]) == ("warning", "after other episodes, ")
     tiny_run(tmp_path / "run", task, **SMALL, epochs=1)
     tiny_run(tmp_path / "run", task, **SMALL, resume=True)
     assert [row["epoch"] for row in metrics(tmp_path / "run")] == ["1", "2"]
 
 
-def test_parking_has_no_limit_of_its_own_and_a_reward_for_batches():
+def test_parking_needs_max_episode_steps_and_has_a_batched_reward():
     pytest.importorskip("highway_env")
-    with pytest.raises(mrn.UserError, match="no limit of steps.*max_episode_steps.*env_kwargs"):
+    with pytest.raises(mrn.UserError, match="no max_episode_steps.*gymnasium.register.*env_kwargs"):
         find_task("highway_env:parking-v0")
     task = find_task("highway_env:parking-v0", env_kwargs=SHORT)
     assert task.spec.horizon == 10
-    assert task.reward.batched  # the same as by row but for rounding
+    assert task.reward.batched  # equals the row-by-row reward up to rounding

@@ -173,9 +173,9 @@ def test_a_critic_of_ones_own(tmp_path, monkeypatch):
         ({"share_features_extractor": True}, "no features to share; leave it out"),
         (
             {"space": box(3)},
-            "environment of MetricPolicy: it is no goal environment.*achieved_goal",
+            "environment of MetricPolicy: it is not a goal environment.*achieved_goal",
         ),
-        ({"space": spaces.Dict({"observation": box(3)})}, "it is no goal environment"),
+        ({"space": spaces.Dict({"observation": box(3)})}, "it is not a goal environment"),
         (
             {"space": goal_dict(observation=spaces.Box(0, 1, (8, 8)))},
             "'observation' must be a vector",
@@ -189,7 +189,7 @@ def test_what_cannot_be_is_refused(kwargs, message):
 
 
 def test_an_environment_without_goals_is_refused():
-    with pytest.raises(mrn.UserError, match="of MetricSACPolicy: it is no goal environment"):
+    with pytest.raises(mrn.UserError, match="of MetricSACPolicy: it is not a goal environment"):
         SAC(MetricSACPolicy, gym.make("Pendulum-v1"), device="cpu")
 
 

@@ -17,7 +17,7 @@ from PIL import Image
 import mrn
 from mrn import cli
 from mrn.envs import find_task, make_envs
-from mrn.envs.opengl import PACKAGES, settle_opengl
+from mrn.envs.opengl import PACKAGES, configure_opengl
 from mrn.envs.rendering import RenderedEnv
 from mrn.integrations.frames import EMPTY, NOT_YET, REACHED, gif, mp4, side_by_side
 from mrn.integrations.video import record
@@ -33,7 +33,7 @@ NEAR, FAR = [0.5, 1.5], [9.0, -9.0]
 @pytest.fixture(scope="module")
 def opengl():
     try:
-        settle_opengl()
+        configure_opengl()
     except mrn.UserError as error:
         pytest.skip(f"NOT TESTED with OpenGL: {error}")
 
@@ -173,7 +173,7 @@ def test_a_chosen_goal_is_the_one_that_is_drawn(tmp_path):
     assert red(frames[0]) == pytest.approx([10 * 1.95 * 16, 10 * 2.95 * 6], abs=10)
     fixed = agent_of("tests.envs.custom_envs:FixedGoal-v0")
     with pytest.warns(
-        UserWarning, match="FixedGoal-v0 draws its own goals, .* no attribute 'goal'"
+        UserWarning, match="FixedGoal-v0 renders its own goal, .* no writable attribute 'goal'"
     ):
         record(fixed, tmp_path / "fixed.mp4", episodes=1, goal=[0.5, 0.5], size=64)
 
@@ -254,16 +254,16 @@ def drawing_off():
 @pytest.mark.parametrize(
     ("task", "prepare", "why"),
     [
-        ("FetchReach", without_opengl, "by egl it fails ("),
-        ("FetchReach", drawing_off, "MUJOCO_GL is one of egl"),
-        ("HandReach", drawing_off, "MUJOCO_GL is one of egl"),
+        ("FetchReach", without_opengl, "egl failed ("),
+        ("FetchReach", drawing_off, "MUJOCO_GL must be one of egl"),
+        ("HandReach", drawing_off, "MUJOCO_GL must be one of egl"),
     ],
 )
 def test_where_nothing_can_be_drawn_it_says_what_to_install(tmp_path, task, prepare, why):
     agent_of(task).save(tmp_path / "latest.safetensors")
     done = command("video", tmp_path, "film.mp4", cwd=tmp_path, prepare=prepare)
     assert done.returncode == 2
-    assert done.stderr.startswith("error: MuJoCo cannot draw here: ")
+    assert done.stderr.startswith("error: MuJoCo cannot render on this machine: ")
     assert why in done.stderr
     assert f"apt-get install {PACKAGES}" in done.stderr
     assert "Traceback" not in done.stderr
@@ -278,8 +278,8 @@ def test_all_name_the_same_packages(file):
 @pytest.mark.parametrize(
     ("task", "message"),
     [
-        ("Walk", "Walk-v0 cannot be drawn: 'rgb_array' is not among"),
-        ("DrawsNothing", r"render\(\) is to return an array of uint8 .* got object and \(\)"),
+        ("Walk", "Walk-v0 cannot be rendered: 'rgb_array' is not in"),
+        ("DrawsNothing", r"render\(\) must return a uint8 array .* got object and \(\)"),
         ("FailsAtRender", r"failed in a render: OSError: no pencil \(.*custom_envs.py, line \d+\)"),
     ],
 )

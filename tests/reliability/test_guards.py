@@ -33,7 +33,7 @@ FILE = str(Path(__file__).parents[1] / "envs" / "custom_envs.py")
         ("Raises-v0", (), "ZeroDivisionError: division by zero in the simulator (" + FILE),
         ("Raises-v0", ("--async-envs",), "division by zero in the simulator (" + FILE),
         ("Dies-v0", ("--async-envs",), "died during a step"),
-        ("Hangs-v0", ("--async-envs", "--env-timeout=2"), "did not answer a step within 2 seconds"),
+        ("Hangs-v0", ("--async-envs", "--env-timeout=2"), "did not respond to a step within 2 seconds"),
     ],
 )
 def test_an_environment_that_fails(tmp_path, env, options, message):

@@ -86,9 +86,9 @@ def test_an_environment_that_has_changed_since_the_training(tmp_path, monkeypatc
     assert agent.evaluate(2).episodes == 2
     monkeypatch.setattr(custom_envs.Grows, "more", 3)
     message = (
-        r"'tests.envs.custom_envs:Grows-v0' is not what it was: observation was of 2 values, now"
+        r"'tests.envs.custom_envs:Grows-v0' has changed: observation had 2 values, now has"
     )
-    with pytest.raises(mrn.UserError, match=f"{message} of 5. .* put that back, or train a new"):
+    with pytest.raises(mrn.UserError, match=f"{message} 5. .* restore that version, or train a new"):
         agent.evaluate(2)
 
 

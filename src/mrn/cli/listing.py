@@ -59,13 +59,13 @@ def check(
     findings = check_env(env, reward_shift, env_kwargs)
     print_table(
         (
-            ("what", "fits", "found", "remedy"),
+            ("check", "status", "found", "fix"),
             [(each.what, each.verdict, each.found, each.remedy) for each in findings],
         )
     )
-    if unfit := [each.what for each in findings if each.verdict == "no"]:
-        raise UserError(f"{env} cannot be trained on as it is: {', '.join(unfit)}")
-    print(f"It can be trained on: mrn train {shlex.join(config.arguments())}")
+    if failed := [each.what for each in findings if each.verdict == "error"]:
+        raise UserError(f"{env} cannot be used for training; failed checks: {', '.join(failed)}")
+    print(f"Ready to train: mrn train {shlex.join(config.arguments())}")
 
 
 def critics() -> None:

@@ -1,4 +1,4 @@
-"""Where the agent lives: tasks, engines and rewards."""
+"""Tasks, the engines that simulate them, and their rewards."""
 
 from mrn.envs.engines import engines_of, make_envs
 from mrn.envs.tasks import EXTRA_TASKS, TASKS, Task, TaskSpec, find_task

@@ -1,4 +1,4 @@
-"""Can this environment be trained on? What training asks of it, and what is good to know."""
+"""Compatibility checks behind `mrn check`: can an environment be used for training?"""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,39 +14,42 @@ from mrn.envs.requirements import (
     KEYS,
     UnsupportedEnvError,
     action_space,
-    failing,
     goal_space,
     horizon,
+    wrap_env_errors,
 )
 from mrn.envs.tasks import native_task, resolve_env_id
 from mrn.envs.vector import success_from_info
 from mrn.utils.normalization import CLIP_RAW, MIN_STD
 
-LONGEST = 100
-"""Steps of an episode that are played to look at it."""
-GOALS = 10
-"""Episodes that are begun to see how goals differ."""
-FINE = MIN_STD / 10
-"""A standard deviation that is lost on a policy: it sees a tenth of what it sees of others."""
-ROUNDING = 1e-6
-"""Of a value, the part that is no difference."""
+MAX_EPISODE_STEPS = 100
+"""Maximum number of steps played per episode."""
+NUM_RESETS = 10
+"""Number of resets used to measure how much goals vary."""
+MIN_VISIBLE_STD = MIN_STD / 10
+"""Standard deviation below which the normalizer shrinks a value to a tenth of the usual scale."""
+ROUNDING_TOLERANCE = 1e-6
+"""Relative difference that counts as rounding error."""
+
+FIX_OBSERVATION = "fix the observation or its space"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     what: str
-    verdict: Literal["yes", "but", "no", "-"]
-    """Fits; fits, with a remedy that makes it better; cannot be trained on; could not be seen."""
+    """Name of the check."""
+    verdict: Literal["ok", "warning", "error", "skipped"]
+    """`error` prevents training; `warning` does not, but should be fixed."""
     found: str
     remedy: str = ""
 
 
-class _Moment(NamedTuple):
-    """A step of an episode: what was shown, and how it was judged."""
+class _Frame(NamedTuple):
+    """One time step of an episode."""
 
-    shown: np.ndarray
+    observation: np.ndarray  # state, achieved goal and desired goal, concatenated
     reward: float
     success: Any
 
@@ -54,218 +57,221 @@ class _Moment(NamedTuple):
 def check_env(
     name: str, reward_shift: float = 0.0, kwargs: Mapping[str, Any] | None = None
 ) -> list[Finding]:
-    """Look at all that training needs of an environment; none is "no" if it can be trained on.
+    """Run every check; the environment can be used for training if no verdict is `error`.
 
     Args:
-        name: A task that `mrn tasks` lists, or the Gymnasium id of an environment.
-        reward_shift: Added to its rewards.
-        kwargs: What its constructor is given.
+        name: A task that `mrn tasks` lists, or a Gymnasium id.
+        reward_shift: Constant added to the rewards.
+        kwargs: Keyword arguments for the environment's constructor.
 
     Raises:
-        UserError: There is no such environment, or it cannot be made.
+        UserError: The environment does not exist or cannot be created.
     """
     native = native_task(name, reward_shift, kwargs)
     env_id, shift = resolve_env_id(name, reward_shift)
     env = make_env(env_id, kwargs)
     where = f"environment {name!r}"
-    engines = " (by default) and ".join(engines_of(env_id, kwargs))
+    engines = " (default) and ".join(engines_of(env_id, kwargs))
     try:
         return [
-            *_required(env, where, shift, native is not None),
-            *_played(env, where),
-            Finding("engine", "yes", engines),
+            *_check_interface(env, where, shift, native is not None),
+            *_check_episodes(env, where),
+            Finding("engine", "ok", engines),
         ]
     finally:
         env.close()
 
 
-def _required(env: gym.Env[Any, Any], where: str, shift: float, native: bool) -> Iterator[Finding]:
-    """What training refuses to go without, by the same functions."""
+def _check_interface(
+    env: gym.Env[Any, Any], where: str, shift: float, native: bool
+) -> Iterator[Finding]:
+    """Check the spaces, the horizon and the reward with the functions that training uses."""
 
     def observations() -> str:
         space = goal_space(env.observation_space, where)
         state, goal = (spaces.flatdim(space[key]) for key in ("observation", "desired_goal"))
-        return f"state of {state} values, goals of {goal}"
+        return f"state dimension {state}, goal dimension {goal}"
 
     def actions() -> str:
         space = action_space(env, where)
-        bounds = sorted({(float(a), float(b)) for a, b in zip(space.low, space.high, strict=True)})
-        said = " and ".join(f"[{low:g}, {high:g}]" for low, high in bounds)
-        return f"{space.shape[0]} values in {said}, {space.dtype}"
+        pairs = sorted({(float(a), float(b)) for a, b in zip(space.low, space.high, strict=True)})
+        bounds = " and ".join(f"[{low:g}, {high:g}]" for low, high in pairs)
+        return f"dimension {space.shape[0]}, bounds {bounds}, {space.dtype}"
 
-    shown = _looked_at("observations", observations)
-    yield shown
-    yield _looked_at("actions", actions)
-    yield _looked_at("limit of steps", lambda: f"{horizon(env, where)} in an episode")
-    if shown.verdict == "no":
-        yield Finding("reward, by row", "-", "the observations come first")
+    observation_finding = _run_check("observation space", observations)
+    yield observation_finding
+    yield _run_check("action space", actions)
+    yield _run_check("max_episode_steps", lambda: str(horizon(env, where)))
+    if observation_finding.verdict == "error":
+        yield Finding("compute_reward", "skipped", "needs a valid observation space")
         return
     try:
         reward = EnvReward(env, where, shift)
-    except UnsupportedEnvError as unfit:
-        yield Finding("reward, by row", "no", unfit.problem, unfit.remedy)
+    except UnsupportedEnvError as error:
+        yield Finding("compute_reward", "error", error.problem, error.remedy)
         return
-    yield Finding("reward, by row", "yes", "in [-1, 0] on goals of four episodes")
+    yield Finding("compute_reward", "ok", "in [-1, 0] on goals from four episodes")
     if native:
-        theirs = "" if reward.batched else "; the environment's own is wrong, for other libraries"
-        yield Finding("reward, by batch", "yes", f"computed in torch, on the device{theirs}")
+        note = "" if reward.batched else "; the environment's own batched version is wrong"
+        yield Finding("batched reward", "ok", f"computed in torch on the training device{note}")
     elif reward.batched:
-        yield Finding("reward, by batch", "yes", "the same as by row")
+        yield Finding("batched reward", "ok", "equals the reward computed row by row")
     else:
-        slow = "not the same as by row, so it is called row by row, which is slow"
-        remedy = "let compute_reward take goals of shape (N, goal): axis=-1 instead of all values"
-        yield Finding("reward, by batch", "but", slow, remedy)
+        problem = "differs from the reward computed row by row; calling it per row is slow"
+        remedy = "make compute_reward accept goals of shape (N, goal_dim), e.g. with axis=-1"
+        yield Finding("batched reward", "warning", problem, remedy)
 
 
-def _looked_at(what: str, look: Callable[[], str]) -> Finding:
+def _run_check(what: str, check: Callable[[], str]) -> Finding:
     try:
-        return Finding(what, "yes", look())
-    except UnsupportedEnvError as unfit:
-        return Finding(what, "no", unfit.problem, unfit.remedy)
+        return Finding(what, "ok", check())
+    except UnsupportedEnvError as error:
+        return Finding(what, "error", error.problem, error.remedy)
 
 
-def _played(env: gym.Env[Any, Any], where: str) -> Iterator[Finding]:
-    """What an episode shows, played again after the same seed."""
-    what = "same seed, same episode"
+def _check_episodes(env: gym.Env[Any, Any], where: str) -> Iterator[Finding]:
+    """Check determinism, the success signal and the scale of values on played episodes."""
+    what = "determinism"
     try:
-        goal_size = spaces.flatdim(goal_space(env.observation_space, where)["desired_goal"])
+        goal_dim = spaces.flatdim(goal_space(env.observation_space, where)["desired_goal"])
         action_space(env, where)
     except UnsupportedEnvError:
-        yield Finding(what, "-", "observations and actions come first")
+        yield Finding(what, "skipped", "needs valid observation and action spaces")
         return
     try:
-        # The first of three is left out, so that both others come after the same episode.
-        _, first, second = (_play(env, where) for _ in range(3))
-        repeated = _repeated(env, where, what, first, second)
-        begun = [_play(env, where, seed, longest=0)[0] for seed in range(GOALS)]
-    except UnsupportedEnvError as unfit:
-        yield Finding(what, "no", unfit.problem, unfit.remedy)
+        # Drop the first of three episodes, so that both others follow an identical episode.
+        _, first, second = (_play_episode(env, where) for _ in range(3))
+        determinism = _check_determinism(env, where, what, first, second)
+        starts = [_play_episode(env, where, seed, max_steps=0)[0] for seed in range(NUM_RESETS)]
+    except UnsupportedEnvError as error:
+        yield Finding(what, "error", error.problem, error.remedy)
         return
-    yield repeated
+    yield determinism
     if first[-1].success is None:
-        remedy = 'put "is_success" into info, if success is something else'
-        yield Finding("success", "yes", "not told in info: a reward of 0 counts", remedy)
+        remedy = 'set info["is_success"] if success means something else'
+        yield Finding("success", "ok", "not in info: a reward of 0 counts as success", remedy)
     else:
-        yield Finding("success", "yes", "told in info")
-    yield from _told_apart(first, begun, goal_size)
+        yield Finding("success", "ok", "reported in info")
+    yield from _check_scale(first, starts, goal_dim)
 
 
-def _told_apart(played: list[_Moment], begun: list[_Moment], goal_size: int) -> Iterator[Finding]:
-    """Whether values differ on the scale on which a policy sees them: the normaliser's.
+def _check_scale(episode: list[_Frame], starts: list[_Frame], goal_dim: int) -> Iterator[Finding]:
+    """Check that values differ on the scale of the input normalizer.
 
     Args:
-        played: An episode.
-        begun: The first moments of others.
-        goal_size: Values of a goal.
+        episode: The frames of one episode.
+        starts: The first frames of other episodes.
+        goal_dim: Size of the goal vector.
     """
-    shown = np.stack([moment.shown for moment in (*played, *begun)])  # (moments, values)
-    state_size = shown.shape[1] - 2 * goal_size
-    sizes = zip(KEYS, (state_size, goal_size, goal_size), strict=True)
-    names = [f"value {i + 1} of {key!r}" for key, size in sizes for i in range(size)]
-    yield judge_size(np.abs(shown).max(axis=0), names)
-    state, achieved, goal = np.split(shown, [state_size, state_size + goal_size], axis=1)
-    differs = deviation(goal[len(played) :]) > 0  # from episode to episode
-    # Achieved goals are goals in hindsight, and have a part in their scale.
-    spread = np.where(differs, deviation(np.concatenate([achieved, goal])), 0.0)
-    yield judge_spread(deviation(state), spread, names[-goal_size:])
+    values = np.stack([frame.observation for frame in (*episode, *starts)])  # (frames, values)
+    state_dim = values.shape[1] - 2 * goal_dim
+    dims = zip(KEYS, (state_dim, goal_dim, goal_dim), strict=True)
+    names = [f"value {i + 1} of {key!r}" for key, size in dims for i in range(size)]
+    yield check_range(np.abs(values).max(axis=0), names)
+    state, achieved, goal = np.split(values, [state_dim, state_dim + goal_dim], axis=1)
+    varies = std_beyond_rounding(goal[len(episode) :]) > 0  # from episode to episode
+    # Hindsight relabels with achieved goals, so they count toward the goal normalizer's scale.
+    goal_std = std_beyond_rounding(np.concatenate([achieved, goal]))
+    goal_std = np.where(varies, goal_std, 0.0)
+    yield check_spread(std_beyond_rounding(state), goal_std, names[-goal_dim:])
 
 
-def judge_size(largest: np.ndarray, names: list[str]) -> Finding:
-    """Whether values are beyond what is clipped; by the largest of each, shape (values,)."""
-    what, worst = "size of values", int(largest.argmax())
+def check_range(largest: np.ndarray, names: list[str]) -> Finding:
+    """Check that no value is clipped, given the largest magnitude of each, shape (values,)."""
+    what, worst = "value range", int(largest.argmax())
     if largest[worst] <= CLIP_RAW:
-        return Finding(what, "yes", f"up to {largest[worst]:.3g}, where {CLIP_RAW:g} is seen")
-    found = f"{names[worst]} comes to {largest[worst]:.4g}: beyond {CLIP_RAW:g} all look alike"
-    return Finding(what, "but", found, "rescale what it shows, as from millimetres to metres")
+        return Finding(what, "ok", f"up to {largest[worst]:.3g}, clipped above {CLIP_RAW:g}")
+    found = f"{names[worst]} reaches {largest[worst]:.4g}, but inputs are clipped at {CLIP_RAW:g}"
+    remedy = "rescale the observation, for example from millimeters to meters"
+    return Finding(what, "warning", found, remedy)
 
 
-def judge_spread(state: np.ndarray, goal: np.ndarray, names: list[str]) -> Finding:
-    """Whether values differ too little; by the standard deviations of states and of goals."""
-    what, fine = "spread of values", (goal > 0) & (goal < FINE)
-    if fine.any():
-        which = int(fine.argmax())
-        found = f"{names[which]} has a standard deviation of {goal[which]:.2g}"
-    elif 0 < state.max() < FINE:  # a single one is often noise, such as of a gripper that is shut
-        found = f"no standard deviation in 'observation' is above {state.max():.2g}"
+def check_spread(state_std: np.ndarray, goal_std: np.ndarray, names: list[str]) -> Finding:
+    """Check that states and goals vary enough, given the standard deviation of each value."""
+    what, too_small = "value spread", (goal_std > 0) & (goal_std < MIN_VISIBLE_STD)
+    if too_small.any():
+        index = int(too_small.argmax())
+        found = f"{names[index]} has a standard deviation of {goal_std[index]:.2g}"
+    # A single small state value is often noise, for example of a closed gripper.
+    elif 0 < state_std.max() < MIN_VISIBLE_STD:
+        found = f"no standard deviation in 'observation' is above {state_std.max():.2g}"
     else:
-        return Finding(what, "yes", "enough to tell states and goals apart")
-    found += f": far below {MIN_STD:g} values look alike"
-    return Finding(what, "but", found, "rescale what it shows, as from kilometres to metres")
+        return Finding(what, "ok", "large enough to distinguish states and goals")
+    found += f": far below {MIN_STD:g}, the networks cannot distinguish values"
+    remedy = "rescale the observation, for example from kilometers to meters"
+    return Finding(what, "warning", found, remedy)
 
 
-def deviation(values: np.ndarray) -> np.ndarray:
-    """Standard deviations of values of shape (N, size); 0 where they differ by rounding alone."""
+def std_beyond_rounding(values: np.ndarray) -> np.ndarray:
+    """Return the standard deviations of the columns; 0 for those that differ only by rounding."""
     std = values.std(axis=0)
-    rounding = ROUNDING * np.maximum(np.abs(values).max(axis=0), MIN_STD)
+    rounding = ROUNDING_TOLERANCE * np.maximum(np.abs(values).max(axis=0), MIN_STD)
     return np.where(std > rounding, std, 0.0)
 
 
-def _repeated(
-    env: gym.Env[Any, Any], where: str, what: str, first: list[_Moment], second: list[_Moment]
+def _check_determinism(
+    env: gym.Env[Any, Any], where: str, what: str, first: list[_Frame], second: list[_Frame]
 ) -> Finding:
-    """Whether a seed decides an episode: at once, and after episodes of other seeds."""
+    """Check that a seed determines the episode, also after episodes with other seeds."""
     step = _first_difference(first, second)
     if step is not None:
-        found = f"another one from step {step} on: no run could be repeated, or resumed as it was"
-        remedy = "call super().reset(seed=seed), and draw all random numbers from self.np_random"
-        return Finding(what, "but", found, remedy)
-    _play(env, where, seed=1)
-    step = _first_difference(first, _play(env, where))
+        found = f"the same seed differs from step {step} on: runs are not reproducible"
+        remedy = "call super().reset(seed=seed) and draw all random numbers from self.np_random"
+        return Finding(what, "warning", found, remedy)
+    _play_episode(env, where, seed=1)
+    step = _first_difference(first, _play_episode(env, where))
     if step is not None:
-        found = f"after other episodes another one from step {step} on: no run could be resumed "
-        remedy = "let reset undo all that the simulation remembers, or make it anew"
-        return Finding(what, "but", found + "as it was", remedy)
-    return Finding(what, "yes", f"{len(first) - 1} steps with random actions, digit for digit")
+        found = f"after other episodes, the same seed differs from step {step} on: "
+        remedy = "make reset clear all simulator state, or create a new simulator in reset"
+        return Finding(what, "warning", found + "resumed runs are not bit-identical", remedy)
+    return Finding(what, "ok", f"bit-identical over {len(first) - 1} steps with random actions")
 
 
-def _first_difference(first: list[_Moment], second: list[_Moment]) -> int | None:
-    """The step from which two episodes are not the same; None if they are."""
+def _first_difference(first: list[_Frame], second: list[_Frame]) -> int | None:
+    """Return the first step at which two episodes differ, or None if they are equal."""
     for step, (one, other) in enumerate(zip(first, second, strict=False)):
-        if not np.array_equal(one.shown, other.shown) or one.reward != other.reward:
+        if not np.array_equal(one.observation, other.observation) or one.reward != other.reward:
             return step
     return None if len(first) == len(second) else min(len(first), len(second))
 
 
-def _play(
-    env: gym.Env[Any, Any], where: str, seed: int = 0, longest: int = LONGEST
-) -> list[_Moment]:
-    """An episode after a seed, or its beginning, with random actions.
+def _play_episode(
+    env: gym.Env[Any, Any], where: str, seed: int = 0, max_steps: int = MAX_EPISODE_STEPS
+) -> list[_Frame]:
+    """Play up to `max_steps` steps of a seeded episode with random actions.
 
     Raises:
-        UnsupportedEnvError: The environment fails, or shows what its spaces do not have.
+        UnsupportedEnvError: The environment fails or returns an invalid observation.
     """
-    space, random = action_space(env, where), np.random.default_rng(seed)
-    with failing(where, "reset"):
-        shown, _ = env.reset(seed=seed)
-        played = [_Moment(_flat(env, shown, where), 0.0, None)]
-    for _ in range(longest):
-        action = random.uniform(space.low, space.high).astype(space.dtype)
-        with failing(where, "step"):
-            shown, reward, terminated, truncated, info = env.step(action)
-            played.append(_Moment(_flat(env, shown, where), float(reward), success_from_info(info)))
+    space, rng = action_space(env, where), np.random.default_rng(seed)
+    with wrap_env_errors(where, "reset"):
+        observation, _ = env.reset(seed=seed)
+        frames = [_Frame(_flatten(env, observation, where), 0.0, None)]
+    for _ in range(max_steps):
+        action = rng.uniform(space.low, space.high).astype(space.dtype)
+        with wrap_env_errors(where, "step"):
+            observation, reward, terminated, truncated, info = env.step(action)
+            vector = _flatten(env, observation, where)
+            frames.append(_Frame(vector, float(reward), success_from_info(info)))
         if terminated or truncated:
             break
-    return played
+    return frames
 
 
-def _flat(env: gym.Env[Any, Any], shown: Any, where: str) -> np.ndarray:
-    """The three vectors of an observation as one; not what its space says, or not finite: refused.
+def _flatten(env: gym.Env[Any, Any], observation: Any, where: str) -> np.ndarray:
+    """Concatenate the three vectors of an observation.
 
     Raises:
-        UnsupportedEnvError: Says which one.
+        UnsupportedEnvError: A vector is missing, has the wrong shape or is not finite.
     """
     for key in KEYS:
-        if not isinstance(shown, Mapping) or key not in shown:
-            raise UnsupportedEnvError(
-                where, f"it shows no {key!r}", "mend the observation, or the space"
-            )
-        value, shape = np.asarray(shown[key]), env.observation_space[key].shape  # type: ignore[index]
+        if not isinstance(observation, Mapping) or key not in observation:
+            raise UnsupportedEnvError(where, f"its observation has no {key!r}", FIX_OBSERVATION)
+        value, shape = np.asarray(observation[key]), env.observation_space[key].shape  # type: ignore[index]
         if value.shape != shape:
-            problem = f"{key!r} has shape {value.shape}, its space says {shape}"
-            raise UnsupportedEnvError(where, problem, "mend the observation, or the space")
+            problem = f"{key!r} has shape {value.shape}, but its space has shape {shape}"
+            raise UnsupportedEnvError(where, problem, FIX_OBSERVATION)
         if not np.isfinite(value).all():
-            problem = f"{key!r} is not finite: {value}"
-            raise UnsupportedEnvError(
-                where, problem, "training ends at such a number; mend the simulation"
-            )
-    return np.concatenate([np.asarray(shown[key], np.float64) for key in KEYS])
+            remedy = "fix the simulation: training stops at non-finite values"
+            raise UnsupportedEnvError(where, f"{key!r} is not finite: {value}", remedy)
+    return np.concatenate([np.asarray(observation[key], np.float64) for key in KEYS])

@@ -1,4 +1,4 @@
-"""Any Gymnasium goal environment as a task: its spaces are checked, its own reward is used."""
+"""Custom Gymnasium goal environments as tasks, with the environment's own reward."""
 
 import contextlib
 import io
@@ -14,74 +14,75 @@ from torch import Tensor
 from mrn.envs.requirements import (
     UnsupportedEnvError,
     action_space,
-    failing,
     goal_space,
     horizon,
     reward_method,
+    wrap_env_errors,
 )
-from mrn.envs.tasks import ON_ENVPOOL, TASKS, Task, TaskSpec
+from mrn.envs.tasks import ENVPOOL_ENV_IDS, TASKS, Task, TaskSpec
 from mrn.utils.errors import UserError, unknown_name
 from mrn.utils.plugins import describe_error, import_plugin
 
 
 def make_env(env_id: str, kwargs: Mapping[str, Any] | None = None) -> gym.Env[Any, Any]:
-    """Make one environment by its id; `package.module:Id-v0` imports the module first.
+    """Create one environment; `package.module:Id-v0` imports the module first.
 
     Args:
-        env_id: As it is registered.
-        kwargs: What its constructor is given.
+        env_id: Registered Gymnasium id.
+        kwargs: Keyword arguments for the environment's constructor.
 
     Raises:
-        UserError: There is no such environment, or it cannot be made; says where it failed.
+        UserError: The id is unknown, or the constructor fails.
     """
     register_robotics()
     module, _, name = env_id.rpartition(":")
-    before = set(gym.registry)
+    registered = set(gym.registry)
     if module:
         import_plugin(module)
     try:
         return gym.make(name, **(kwargs or {}))
     except gym.error.UnregisteredEnv:
         if module:
-            theirs = _ids_of(module) | (set(gym.registry) - before)
+            candidates = _ids_of(module) | (set(gym.registry) - registered)
             raise unknown_name(
-                "environment", env_id, sorted(f"{module}:{i}" for i in theirs)
+                "environment", env_id, sorted(f"{module}:{i}" for i in candidates)
             ) from None
-        more = "`mrn tasks` lists further ones, and package.module:Id-v0 is one of your own"
+        more = "`mrn tasks` lists more; name a custom environment package.module:Id-v0"
         raise unknown_name("task", env_id, [*TASKS, *_similar_ids(name)], more) from None
     except gym.error.DependencyNotInstalled as error:
-        if "mujoco_py" in str(error) and (newest := _newest(name)) in ON_ENVPOOL:
+        if "mujoco_py" in str(error) and (latest := _latest_version(name)) in ENVPOOL_ENV_IDS:
             raise UserError(
-                f"cannot make environment {env_id!r}: its simulator, mujoco-py, is no more; "
-                f"{newest} is its successor, and what EnvPool has under the name of {name}"
+                f"cannot make environment {env_id!r}: its simulator, mujoco-py, is unmaintained; "
+                f"use {latest} instead, which EnvPool also simulates under the name {name}"
             ) from None
         raise UserError(f"cannot make environment {env_id!r}: {error}") from error
     except gym.error.Error as error:
         raise UserError(f"cannot make environment {env_id!r}: {error}") from error
-    except Exception as error:  # whatever its constructor raises
+    except Exception as error:  # a custom constructor may raise anything
         raise UserError(f"cannot make environment {env_id!r}: {describe_error(error)}") from error
 
 
 def register_robotics() -> None:
-    """Make Gymnasium-Robotics' environments known to Gymnasium."""
-    # On import it prints a notice about Adroit environments, which none of the tasks is.
+    """Register the environments of Gymnasium-Robotics."""
+    # Importing it prints a notice about the Adroit environments, which no task uses.
     with contextlib.redirect_stderr(io.StringIO()):
         import gymnasium_robotics
     gym.register_envs(gymnasium_robotics)
 
 
-def task_of(
+def make_custom_task(
     env_id: str, reward_shift: float = 0.0, kwargs: Mapping[str, Any] | None = None
 ) -> Task:
-    """Describe a goal environment as a task, after checking that it is one.
+    """Create the task of a custom goal environment, after checking the environment.
 
     Args:
-        env_id: As it is registered; `package.module:Id-v0` imports the module first.
-        reward_shift: Added to its rewards.
-        kwargs: What its constructor is given.
+        env_id: Registered Gymnasium id; `package.module:Id-v0` imports the module first.
+        reward_shift: Constant added to the rewards.
+        kwargs: Keyword arguments for the environment's constructor.
 
     Raises:
-        UserError: Its spaces, its reward or its registration do not fit; says what and the remedy.
+        UserError: The environment cannot be created, or its spaces, reward or registration are
+            not supported.
     """
     env = make_env(env_id, kwargs)
     where = f"environment {env_id!r}"
@@ -102,34 +103,34 @@ def task_of(
 
 
 class EnvReward:
-    """The environment's own `compute_reward`, on batches of tensors.
+    """The environment's own `compute_reward`, applied to batches of tensors.
 
-    It runs on the host, in NumPy. It is called once per batch if the environment's version is
-    right for batches (checked at the start against calls row by row), else once per row.
+    It runs on the CPU, in NumPy. The method is called once per batch if it handles batches
+    correctly, which the constructor tests against row-by-row calls, and once per row otherwise.
     """
 
     def __init__(self, env: gym.Env[Any, Any], where: str, shift: float) -> None:
-        """Check on real goals that the reward can be recomputed and lies in [-1, 0]."""
+        """Test on real goals that the reward can be recomputed and lies in [-1, 0]."""
         self.where, self.shift = where, shift
         self.compute = reward_method(env, where)
-        with failing(where, "reset"):
-            achieved, desired = self._probe(env)
+        with wrap_env_errors(where, "reset"):
+            achieved, desired = self._sample_goals(env)
         rows = self._by_row(achieved, desired)
         try:
             batched = np.asarray(self.compute(achieved, desired, {}))
-            # A dense reward may be rounded otherwise; a wrong one is off by far more.
+            # The tolerance admits different rounding of dense rewards; a wrong one is far off.
             self.batched = batched.shape == rows.shape and np.allclose(batched, rows, atol=1e-6)
-        except Exception:  # whatever a user's reward raises on a batch it was not written for
+        except Exception:  # a reward written for single rows may raise anything on a batch
             self.batched = False
-        self._shifted(rows)
+        self._shift(rows)
 
     @staticmethod
-    def _probe(env: gym.Env[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
-        """Achieved and desired goals of a few resets: as they are, as if reached, and between."""
-        seen = [env.reset(seed=seed)[0] for seed in range(4)]
-        desired = np.stack([obs["desired_goal"] for obs in seen])
-        variants = [np.stack([obs["achieved_goal"] for obs in seen]), desired]
-        for column in range(desired.shape[1]):  # reached but for one value
+    def _sample_goals(env: gym.Env[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Return achieved and desired goals: as after a reset, reached, and partly reached."""
+        observations = [env.reset(seed=seed)[0] for seed in range(4)]
+        desired = np.stack([obs["desired_goal"] for obs in observations])
+        variants = [np.stack([obs["achieved_goal"] for obs in observations]), desired]
+        for column in range(desired.shape[1]):  # reached except for one coordinate
             off = desired.copy()
             off[:, column] = variants[0][:, column]
             variants.append(off)
@@ -137,33 +138,33 @@ class EnvReward:
 
     def _by_row(self, achieved: np.ndarray, desired: np.ndarray) -> np.ndarray:
         rows = zip(achieved, desired, strict=True)
-        with failing(self.where, "compute_reward"):
+        with wrap_env_errors(self.where, "compute_reward"):
             return np.asarray([float(self.compute(a.copy(), d.copy(), {})) for a, d in rows])
 
-    def _shifted(self, reward: np.ndarray) -> np.ndarray:
+    def _shift(self, reward: np.ndarray) -> np.ndarray:
         reward = reward + self.shift
         if not ((reward >= -1) & (reward <= 0)).all():  # NaN fails too
             worst = reward[~((reward >= -1) & (reward <= 0))][0]
             raise UnsupportedEnvError(
                 self.where,
-                f"rewards must lie in [-1, 0] (-1 until the goal, 0 at it), got {worst:g}",
-                "where it gives 1 at the goal and 0 elsewhere, set reward_shift to -1",
+                f"rewards must lie in [-1, 0] (0 at the goal, -1 elsewhere), got {worst:g}",
+                "if it returns 1 at the goal and 0 elsewhere, set reward_shift to -1",
             )
         return reward
 
     def __call__(self, achieved: Tensor, desired: Tensor) -> Tensor:
-        """Rewards of goals of shape (B, goal), on their device."""
+        """Return the rewards (B,) of goals (B, goal), on the device of the goals."""
         a, d = achieved.cpu().double().numpy(), desired.cpu().double().numpy()
         if self.batched:
-            with failing(self.where, "compute_reward"):
+            with wrap_env_errors(self.where, "compute_reward"):
                 reward = np.asarray(self.compute(a, d, {}))
         else:
             reward = self._by_row(a, d)
-        return torch.as_tensor(self._shifted(reward), dtype=achieved.dtype, device=achieved.device)
+        return torch.as_tensor(self._shift(reward), dtype=achieved.dtype, device=achieved.device)
 
 
 def _ids_of(module: str) -> set[str]:
-    """Ids whose environments live in a module, or in its package."""
+    """Return the registered ids whose entry point is in a module or its package."""
     return {
         env_id
         for env_id, spec in gym.registry.items()
@@ -172,12 +173,12 @@ def _ids_of(module: str) -> set[str]:
 
 
 def _similar_ids(name: str) -> list[str]:
-    """Registered ids that begin like the name, for the error's list of what there is."""
+    """Return the registered ids that share a prefix with the name, for the error message."""
     return sorted(env_id for env_id in gym.registry if env_id.lower().startswith(name.lower()[:5]))
 
 
-def _newest(env_id: str) -> str:
-    """The id of an environment with its highest version."""
+def _latest_version(env_id: str) -> str:
+    """Return the id of the latest registered version of an environment."""
     name = gym.registry[env_id].name
     versions = [spec for spec in gym.registry.values() if spec.name == name]
     return max(versions, key=lambda spec: spec.version or 0).id

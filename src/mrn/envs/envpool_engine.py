@@ -1,4 +1,4 @@
-"""The engine EnvPool: environments in C++, on a thread pool."""
+"""The EnvPool engine: environments in C++ on a thread pool."""
 
 from typing import Any
 
@@ -8,26 +8,29 @@ from mrn.envs.tasks import TaskSpec
 from mrn.envs.vector import GoalVectorEnv, Observation, Step, as_observation, success_from_info
 
 OPTIONS: dict[str, dict[str, Any]] = {"FetchSlide-v4": {"initial_slide0": 0.05}}
-"""By id, what EnvPool has to be told to begin as Gymnasium-Robotics does: left alone, it puts the
-robot of FetchSlide 0.4 m further on, and a fifth of the goals beyond the table."""
+"""EnvPool options by id that reproduce the initial states of Gymnasium-Robotics.
+
+By default, EnvPool places the robot of FetchSlide 0.4 m further forward, which puts a fifth of the
+goals beyond the table.
+"""
 
 
 class EnvPoolEnv(GoalVectorEnv):
-    """Environments in C++ on a thread pool; the same bytes for any number of threads."""
+    """Environments on EnvPool's thread pool, bit-identical for any number of threads."""
 
     engine = "envpool"
 
     def __init__(self, task: TaskSpec, num_envs: int, threads: int, first: int = 0) -> None:
-        """Environments are created by the first reset: EnvPool takes its seed at creation only."""
+        """Store the settings; the first reset creates the pool, which takes its seed only then."""
         super().__init__(task, num_envs, first)
         self.threads = min(threads, num_envs)
         self.pool: Any = None
 
     def _reset(self, seed: int, episode: int) -> Observation:
-        """Begin an episode; for another than the next one, the environments are made anew.
+        """Start an episode; recreate the pool unless it is the one after the current episode.
 
-        Steps draw no random numbers in these environments, and only the limit of steps ends an
-        episode: so episodes can be skipped by resets alone.
+        Resets alone can skip episodes. Steps draw no random numbers in these environments, and
+        only the step limit ends an episode.
         """
         if self.pool is None or (seed, episode) != (self.seed, self.episode + 1):
             import envpool
@@ -50,7 +53,7 @@ class EnvPoolEnv(GoalVectorEnv):
         return Step(as_observation(observation), terminated, truncated, success_from_info(info) > 0)
 
     def close(self) -> None:
-        """Stop the pool's threads."""
+        """Stop the threads of the pool."""
         if self.pool is not None:
             self.pool.close()
             self.pool = None

@@ -1,4 +1,4 @@
-"""A goal of the user's choice, in environments that would choose one themselves."""
+"""User-chosen goals that replace the goals an environment draws."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,63 +13,64 @@ from mrn.utils.errors import UserError
 
 
 class ChosenGoal(GoalVectorEnv):
-    """Environments that all have one goal, whatever goals they have drawn.
+    """Environments that all pursue one given goal.
 
-    A goal does not change what a simulation does, so that it is enough to show another one, and
-    to say by the task's reward whether it is reached. An environment that ends its episodes at
-    its own goal still does.
+    The goal does not affect the simulation, so replacing it in the observation is enough. The
+    task's reward decides whether it is reached. An environment that terminates at its own goal
+    still does.
     """
 
     def __init__(self, envs: GoalVectorEnv, goal: np.ndarray, reward: Reward) -> None:
-        """Take environments, which are closed with this.
+        """Wrap environments, and close them together with this one.
 
         Args:
             envs: The environments.
-            goal: Of shape (goal,).
-            reward: Of their task.
+            goal: The goal, shape (goal,).
+            reward: The reward of their task.
         """
         super().__init__(envs.task, envs.num_envs)
         self.envs, self.goal, self.reward, self.engine = envs, goal, reward, envs.engine
 
     def _reset(self, seed: int, episode: int) -> Observation:
-        return self._show(self.envs.reset(seed, episode))
+        return self._replace_goal(self.envs.reset(seed, episode))
 
     def _step(self, action: np.ndarray) -> Step:
         step = self.envs._step(action)
         success = is_at_goal(step.observation.achieved, self.goal, self.reward)
-        return step._replace(observation=self._show(step.observation), success=success)
+        return step._replace(observation=self._replace_goal(step.observation), success=success)
 
-    def _show(self, observation: Observation) -> Observation:
+    def _replace_goal(self, observation: Observation) -> Observation:
         return observation._replace(goal=np.tile(self.goal, (self.num_envs, 1)))
 
     def close(self) -> None:
-        """Free the environments."""
+        """Close the environments."""
         self.envs.close()
 
 
 def is_at_goal(achieved: np.ndarray, goal: np.ndarray, reward: Reward) -> np.ndarray:
-    """Whether achieved goals of shape (N, goal) are as good as a goal, by a reward; shape (N,)."""
-    there = torch.as_tensor(achieved, dtype=torch.float64)
-    return (reward(there, torch.as_tensor(goal).double().expand_as(there)) >= 0).numpy()
+    """Return whether achieved goals (N, goal) reach a goal (goal,) by a reward, shape (N,)."""
+    achieved_goals = torch.as_tensor(achieved, dtype=torch.float64)
+    desired_goals = torch.as_tensor(goal).double().expand_as(achieved_goals)
+    return (reward(achieved_goals, desired_goals) >= 0).numpy()
 
 
 def parse_goal(values: Any, spec: TaskSpec, example: Sequence[float]) -> np.ndarray:
-    """A goal of a task from what a user gives, shape (goal,).
+    """Convert user input to a goal of a task, shape (goal,).
 
     Raises:
-        UserError: It has another size, or is no number; says what is right, by an example.
+        UserError: The input has the wrong size or is not numeric. The message shows `example`.
     """
-    needed = (
+    expected = (
         f"a goal of {spec.name} has {spec.goal_dim} values, such as "
         f"{','.join(f'{value:.3g}' for value in example)}"
     )
     try:
         goal = np.asarray(values, np.float64)
     except (TypeError, ValueError):
-        raise UserError(f"{needed}; got {values!r}") from None
+        raise UserError(f"{expected}; got {values!r}") from None
     if goal.shape != (spec.goal_dim,):
         got = f"{goal.size} values" if goal.ndim == 1 else f"shape {goal.shape}"
-        raise UserError(f"{needed}; got {got}: {values}")
+        raise UserError(f"{expected}; got {got}: {values}")
     if not np.isfinite(goal).all():
-        raise UserError(f"{needed}; got a number that is not finite: {values}")
+        raise UserError(f"{expected}; got a number that is not finite: {values}")
     return goal

@@ -1,4 +1,4 @@
-"""The engine Gymnasium: its vectors of environments, in this process or in async_envs."""
+"""The Gymnasium engine: vector environments in this process or in worker processes."""
 
 import multiprocessing
 import os
@@ -18,9 +18,9 @@ from mrn.utils.signals import kill_children_on_error
 
 
 class GymnasiumEnv(GoalVectorEnv):
-    """Any Gymnasium goal environment, in this process or in worker processes.
+    """Gymnasium goal environments, in this process or in worker processes.
 
-    One whose episode is over rests until all are: `wrappers.FreezeWhenDone`.
+    An environment whose episode is over freezes until all are (`wrappers.FreezeWhenDone`).
     """
 
     engine = "gymnasium"
@@ -33,17 +33,17 @@ class GymnasiumEnv(GoalVectorEnv):
         timeout: float = 60.0,
         first: int = 0,
     ) -> None:
-        """Make the environments.
+        """Create the environments.
 
         Args:
-            task: What they are.
-            num_envs: How many.
-            async_envs: Whether each runs in a process of its own.
-            timeout: Seconds that such a process may take for one answer.
-            first: Number of the first one among all of the run's.
+            task: The task.
+            num_envs: Number of environments.
+            async_envs: Run each environment in a worker process.
+            timeout: Seconds to wait for a worker process.
+            first: Index of the first environment among all ranks.
 
         Raises:
-            UserError: They cannot be made, or are not what the task says.
+            UserError: The environments cannot be created, or do not match the task.
         """
         import gymnasium as gym
 
@@ -52,20 +52,20 @@ class GymnasiumEnv(GoalVectorEnv):
 
         super().__init__(task, num_envs, first)
         self.envs: Any
-        self._broken = False
+        self._failed = False
         if async_envs:
             parent = os.getpid()
             makers = [lambda: make_worker_env(task, parent)] * num_envs
-            self._wait = {"timeout": timeout}
-            with kill_children_on_error(), self._reporting("start"):
+            self._wait_kwargs = {"timeout": timeout}
+            with kill_children_on_error(), self._report_errors("start"):
                 self.envs = gym.vector.AsyncVectorEnv(makers)
-            # If nobody closes them: multiprocessing would send SIGTERM, to which they do not
-            # listen, and wait.
+            # At exit, multiprocessing would send SIGTERM to workers that were not closed, which
+            # they ignore, and wait for them.
             Finalize(self, _kill, (self.envs.processes,), exitpriority=0)
         else:
             makers = [lambda: make_frozen_env(task)] * num_envs
             self.envs = gym.vector.SyncVectorEnv(makers)
-            self._wait = {}
+            self._wait_kwargs = {}
         try:
             space = self.envs.single_observation_space
             goal_space(space, f"environment {task.name!r}")
@@ -75,64 +75,68 @@ class GymnasiumEnv(GoalVectorEnv):
             raise
 
     def _reset(self, seed: int, episode: int) -> Observation:
-        with self._reporting("reset"):
+        with self._report_errors("reset"):
             seed = derive_seed(seed, "episode", episode) + self.first
-            if self._wait:
+            if self._wait_kwargs:
                 self.envs.reset_async(seed=seed)
-                return as_observation(self.envs.reset_wait(**self._wait)[0])
+                return as_observation(self.envs.reset_wait(**self._wait_kwargs)[0])
             return as_observation(self.envs.reset(seed=seed)[0])
 
     def _step(self, action: np.ndarray) -> Step:
-        with self._reporting("step"):
-            if self._wait:
+        with self._report_errors("step"):
+            if self._wait_kwargs:
                 self.envs.step_async(action)
-                answer = self.envs.step_wait(**self._wait)
+                result = self.envs.step_wait(**self._wait_kwargs)
             else:
-                answer = self.envs.step(action)
-        observation, reward, terminated, truncated, info = answer
+                result = self.envs.step(action)
+        observation, reward, terminated, truncated, info = result
         if not np.isfinite(reward).all():
             env = int(np.argwhere(~np.isfinite(reward))[0, 0])
-            which = f"environment {self.first + env}"
-            raise RunError(f"not a finite number in the reward ({which}): {reward[env]}")
-        at_goal = reward + self.task.reward_shift >= 0  # tells where info does not
+            index = self.first + env
+            raise RunError(
+                f"not a finite number in the reward (environment {index}): {reward[env]}"
+            )
+        at_goal = reward + self.task.reward_shift >= 0  # used if info has no success flag
         success = batched_success(info, at_goal)
         return Step(as_observation(observation), terminated, truncated, success)
 
     @contextmanager
-    def _reporting(self, what: str) -> Iterator[None]:
-        """Say what went wrong in an environment, in one sentence instead of a traceback."""
+    def _report_errors(self, operation: str) -> Iterator[None]:
+        """Convert an exception in an environment to a one-line `RunError`."""
         try:
             yield
         except UserError:
             raise
         except multiprocessing.TimeoutError:
-            seconds = self._wait["timeout"]
-            self._broken = True
+            seconds = self._wait_kwargs["timeout"]
+            self._failed = True
             raise RunError(
-                f"an environment of {self.task.name} did not answer a {what} within {seconds:g} "
-                "seconds; mend it, or raise --env-timeout"
+                f"an environment of {self.task.name} did not respond to a {operation} within "
+                f"{seconds:g} seconds; fix it, or increase env_timeout"
             ) from None
         except (EOFError, ConnectionError, BrokenPipeError) as error:
-            self._broken = True
-            raise RunError(f"a worker process of {self.task.name} died during a {what}") from error
-        except Exception as error:
-            self._broken = True
-            # A worker process has said the place already: here the traceback is Gymnasium's.
-            text = str(error) if self._wait else describe_error(error)
+            self._failed = True
             raise RunError(
-                f"an environment of {self.task.name} failed in a {what}: {text}"
+                f"a worker process of {self.task.name} died during a {operation}"
+            ) from error
+        except Exception as error:
+            self._failed = True
+            # A worker's message already has the location; the traceback here is Gymnasium's.
+            text = str(error) if self._wait_kwargs else describe_error(error)
+            raise RunError(
+                f"an environment of {self.task.name} failed in a {operation}: {text}"
             ) from error
 
     def close(self) -> None:
-        """Close every environment; worker processes that may not answer are ended."""
-        if not self._wait:
+        """Close all environments; kill worker processes that may no longer respond."""
+        if not self._wait_kwargs:
             self.envs.close()
             return
-        if not self._broken:
+        if not self._failed:
             try:
                 self.envs.close()
                 return
-            except (EOFError, OSError):  # a worker has died that was not needed since
+            except (EOFError, OSError):  # a worker died after its last step
                 pass
         _kill(self.envs.processes)
         for process, pipe in zip(self.envs.processes, self.envs.parent_pipes, strict=True):

@@ -1,4 +1,4 @@
-"""Whether MuJoCo can draw on this machine, and by what: a window system, or EGL without one."""
+"""Selection of an OpenGL backend for MuJoCo: a window system, or EGL on headless machines."""
 
 import importlib
 import os
@@ -10,30 +10,30 @@ from contextlib import contextmanager
 from mrn.utils.errors import UserError
 
 VARIABLE = "MUJOCO_GL"
-"""By which a user chooses what draws; MuJoCo and Gymnasium read it."""
+"""Environment variable that selects the backend; MuJoCo and Gymnasium read it."""
 BACKENDS = ("egl", "glfw", "osmesa")
-"""What Gymnasium knows to draw with."""
+"""Backends that Gymnasium supports."""
 PACKAGES = "libegl1 libopengl0 libgl1-mesa-dri"
-"""Of Debian and Ubuntu: what it takes to draw by EGL without a GPU."""
+"""Debian and Ubuntu packages that EGL needs without a GPU."""
 
 
-def settle_opengl() -> None:
-    """Find out what MuJoCo can draw with, and have it use that.
+def configure_opengl() -> None:
+    """Select an OpenGL backend that works, and set `MUJOCO_GL` to it.
 
-    A choice of the user's is kept. Without one, it is EGL where there is no display. To be called
-    before anything is drawn.
+    If the variable is already set, only that backend is tried. Otherwise the default is EGL on a
+    machine without a display. Call this before rendering anything.
 
     Raises:
-        UserError: Nothing can; says why, and what to install.
+        UserError: No backend works. The message names the packages to install.
     """
     chosen = os.environ.get(VARIABLE, "").lower().strip()
     failures = []
-    for backend in [chosen] if chosen else _usual():
-        why = _failure(backend)
-        if why is None:
+    for backend in [chosen] if chosen else _default_backends():
+        problem = _find_problem(backend)
+        if problem is None:
             os.environ[VARIABLE] = backend
             return
-        failures.append(f"by {backend} {why}")
+        failures.append(f"{backend} {problem}")
     if sys.platform == "linux":
         remedy = (
             f"Without a display it needs EGL: apt-get install {PACKAGES} (Debian, Ubuntu), and "
@@ -41,40 +41,40 @@ def settle_opengl() -> None:
         )
     else:
         remedy = f"It needs a display, and {VARIABLE} unset"
-    raise UserError(f"MuJoCo cannot draw here: {'; '.join(failures)}. {remedy}")
+    raise UserError(f"MuJoCo cannot render on this machine: {'; '.join(failures)}. {remedy}")
 
 
-def _usual() -> list[str]:
+def _default_backends() -> list[str]:
     if sys.platform != "linux":
         return ["glfw"]
     display = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
     return ["glfw", "egl"] if display else ["egl"]
 
 
-def _failure(backend: str) -> str | None:
-    """Why nothing can be drawn that way; None where it can."""
+def _find_problem(backend: str) -> str | None:
+    """Return why a backend does not work, or None if it does."""
     if backend not in BACKENDS:
-        return f"nothing is drawn ({VARIABLE} is one of {', '.join(BACKENDS)})"
-    with _quiet():
+        return f"is not supported ({VARIABLE} must be one of {', '.join(BACKENDS)})"
+    with _suppress_output():
         try:
             mujoco = importlib.import_module("mujoco")
             context = importlib.import_module(f"mujoco.{backend}").GLContext(64, 64)
             context.make_current()
-            # A context may be had where its OpenGL lacks what MuJoCo needs.
+            # Creating a context may succeed even if its OpenGL lacks what MuJoCo needs.
             empty = mujoco.MjModel.from_xml_string("<mujoco/>")
             mujoco.MjrContext(empty, mujoco.mjtFontScale.mjFONTSCALE_100).free()
             context.free()
-        except Exception as error:  # each backend and each missing library has its own
-            first = str(error).strip().partition("\n")[0]
-            return f"it fails ({type(error).__name__}: {first})"
+        except Exception as error:  # the type depends on the backend and the missing library
+            first_line = str(error).strip().partition("\n")[0]
+            return f"failed ({type(error).__name__}: {first_line})"
     return None
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep away what the libraries print beside the error that they raise.
+def _suppress_output() -> Iterator[None]:
+    """Suppress warnings and unraisable exceptions of the graphics libraries.
 
-    A context that could not be made fails once more, and prints a traceback, when it is deleted.
+    A context that could not be created fails again when it is deleted, and prints a traceback.
     """
     hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
     try:

@@ -1,4 +1,4 @@
-"""What an environment must have to be trained on; `task_of` and `mrn check` both ask here."""
+"""What training requires of an environment, shared by `make_custom_task` and `mrn check`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from mrn.envs.tasks import MOST
+from mrn.envs.tasks import MAX_SIZE
 from mrn.utils.errors import UserError
 from mrn.utils.plugins import describe_error
 
@@ -16,110 +16,111 @@ KEYS = ("observation", "achieved_goal", "desired_goal")
 
 
 class UnsupportedEnvError(UserError):
-    """An environment that cannot be trained on."""
+    """An environment cannot be used for training."""
 
     def __init__(self, where: str, problem: str, remedy: str) -> None:
-        """Say which environment, what is wrong with it and what would mend it."""
+        """Build the message from the environment, the problem and the fix."""
         super().__init__(f"{where}: {problem}; {remedy}")
         self.problem, self.remedy = problem, remedy
 
 
 @contextmanager
-def failing(where: str, what: str) -> Iterator[None]:
-    """Whatever a user's method raises becomes one sentence that says where."""
+def wrap_env_errors(where: str, method: str) -> Iterator[None]:
+    """Convert an exception in an environment's method to a one-line error with its location.
+
+    Raises:
+        UnsupportedEnvError: The block raised an exception.
+    """
     try:
         yield
     except UnsupportedEnvError:
         raise
     except Exception as error:
-        problem = f"its {what} failed: {describe_error(error)}"
-        raise UnsupportedEnvError(where, problem, "mend it at the line that is named") from error
+        problem = f"its {method} failed: {describe_error(error)}"
+        raise UnsupportedEnvError(where, problem, "fix the line shown") from error
 
 
 def goal_space(space: spaces.Space[Any], where: str) -> spaces.Dict:
-    """A space of observations that is one of goals: three vectors.
+    """Return the observation space if it holds the three vectors of a goal environment.
 
     Raises:
-        UnsupportedEnvError: It is another one.
+        UnsupportedEnvError: It does not.
     """
     if not isinstance(space, spaces.Dict) or not set(KEYS) <= set(space):
         raise UnsupportedEnvError(
             where,
-            "it is no goal environment: its observations must be a Dict with the keys "
+            "it is not a goal environment: its observation space must be a Dict with the keys "
             f"{', '.join(KEYS)}, got {space}",
-            "a gymnasium.ObservationWrapper can give them",
+            "add them with a gymnasium.ObservationWrapper",
         )
     for key in KEYS:
         if not isinstance(space[key], spaces.Box) or len(space[key].shape or ()) != 1:
             raise UnsupportedEnvError(
                 where,
-                f"{key!r} must be a vector (a Box of one dimension), got {space[key]}",
-                "gymnasium.wrappers.FlattenObservation shows how to flatten a space",
+                f"{key!r} must be a vector (a one-dimensional Box), got {space[key]}",
+                "flatten it, as gymnasium.wrappers.FlattenObservation does",
             )
     if space["achieved_goal"].shape != space["desired_goal"].shape:
         raise UnsupportedEnvError(
             where,
             f"achieved_goal and desired_goal must have the same shape, got "
             f"{space['achieved_goal'].shape} and {space['desired_goal'].shape}",
-            "achieved_goal is where it is now, in the terms of the goal",
+            "achieved_goal must be the current state mapped to the goal space",
         )
     return space
 
 
 def action_space(env: gym.Env[Any, Any], where: str) -> spaces.Box:
-    """The space of actions, a vector with bounds.
+    """Return the action space if it is a bounded vector of floats.
 
     Raises:
-        UnsupportedEnvError: Policies cannot act in it.
+        UnsupportedEnvError: It is not.
     """
     action = env.action_space
-    needed = f"the action space must be a bounded Box of one dimension, of floats, got {action}"
+    problem = f"the action space must be a bounded, one-dimensional Box of floats, got {action}"
     if not isinstance(action, spaces.Box):
-        raise UnsupportedEnvError(
-            where, needed, "actions that are a choice of several are not supported"
-        )
+        raise UnsupportedEnvError(where, problem, "discrete actions are not supported")
     if len(action.shape) != 1:
-        raise UnsupportedEnvError(
-            where, needed, "a gymnasium.ActionWrapper can take a flat vector instead"
-        )
+        raise UnsupportedEnvError(where, problem, "flatten it with a gymnasium.ActionWrapper")
     if action.dtype not in (np.float32, np.float64):
-        remedy = "declare it with dtype=np.float32, and let step round where it must"
-        raise UnsupportedEnvError(where, needed, remedy)
+        remedy = "declare it with dtype=np.float32 and round the action in step"
+        raise UnsupportedEnvError(where, problem, remedy)
     if not action.is_bounded():
-        raise UnsupportedEnvError(where, needed, "gymnasium.wrappers.RescaleAction gives it bounds")
+        remedy = "set its bounds with gymnasium.wrappers.RescaleAction"
+        raise UnsupportedEnvError(where, problem, remedy)
     return action
 
 
 def horizon(env: gym.Env[Any, Any], where: str) -> int:
-    """Steps in an episode, at most.
+    """Return the maximum number of steps per episode.
 
     Raises:
-        UnsupportedEnvError: There is no limit, or one that no machine can hold.
+        UnsupportedEnvError: It is not set, or too large for an episode to fit in memory.
     """
     steps = env.spec.max_episode_steps if env.spec else None
     if steps is None:
-        remedy = "register it with max_episode_steps, or give that as one of its env_kwargs"
-        raise UnsupportedEnvError(where, "it has no limit of steps", remedy)
-    if steps > MOST:
-        remedy = "give a lower max_episode_steps as one of its env_kwargs"
-        raise UnsupportedEnvError(where, f"its limit of steps is {steps:,}, above {MOST:,}", remedy)
+        remedy = "set it in gymnasium.register or in env_kwargs"
+        raise UnsupportedEnvError(where, "it has no max_episode_steps", remedy)
+    if steps > MAX_SIZE:
+        problem = f"max_episode_steps must be at most {MAX_SIZE:,}, got {steps:,}"
+        raise UnsupportedEnvError(where, problem, "set a lower max_episode_steps in env_kwargs")
     return steps
 
 
 def reward_method(env: gym.Env[Any, Any], where: str) -> Any:
-    """The environment's `compute_reward`.
+    """Return the environment's `compute_reward` method.
 
     Raises:
         UnsupportedEnvError: It has none.
     """
     try:
-        found = env.get_wrapper_attr("compute_reward")
+        method = env.get_wrapper_attr("compute_reward")
     except AttributeError:
-        found = None
-    if not callable(found):
+        method = None
+    if not callable(method):
         raise UnsupportedEnvError(
             where,
             "it has no method compute_reward(achieved_goal, desired_goal, info)",
-            "add it: hindsight needs it to reward other goals",
+            "add it: hindsight relabeling needs the rewards of other goals",
         )
-    return found
+    return method

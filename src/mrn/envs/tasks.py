@@ -1,4 +1,4 @@
-"""The paper's 12 tasks, further ones that EnvPool has, and how any other becomes one."""
+"""The paper's 12 tasks, the additional EnvPool tasks, and the lookup of any task by name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,17 +11,17 @@ from mrn.utils.errors import UserError
 from mrn.utils.validation import Bounds, Validated
 
 DEFAULT_EPOCHS = 50
-"""Epochs for an environment of the user's own."""
+"""Number of epochs for custom environments."""
 
-MOST = 10**7
-"""Values of a vector and steps of an episode, at most: more is what no machine holds."""
+MAX_SIZE = 10**7
+"""Maximum length of a vector or an episode; larger ones would not fit in memory."""
 
-Size = Annotated[int, Bounds(ge=1, le=MOST)]
+Size = Annotated[int, Bounds(ge=1, le=MAX_SIZE)]
 
 
 @dataclass(frozen=True)
 class TaskSpec(Validated):
-    """What a policy has to know of its task, saved with its weights: plain JSON values."""
+    """Description of a task that is saved with a policy's weights, as plain JSON values."""
 
     name: str
     env_id: str
@@ -30,16 +30,16 @@ class TaskSpec(Validated):
     action_low: tuple[float, ...]
     action_high: tuple[float, ...]
     horizon: Size
-    """Steps in an episode, at most."""
+    """Maximum number of steps per episode."""
     reward_shift: Annotated[float, Bounds(ge=-1, le=0)] = 0.0
-    """Added to the environment's rewards."""
+    """Constant added to the environment's rewards."""
     action_dtype: Literal["float32", "float64"] = "float32"
-    """Of the environment's actions."""
+    """Data type of the environment's actions."""
     env_kwargs: dict[str, Any] = field(default_factory=dict, hash=False)
-    """What the environment's constructor is given."""
+    """Keyword arguments for the environment's constructor."""
 
     def __post_init__(self) -> None:
-        """Refuse what no task has: a file that says so is damaged, or forged."""
+        """Reject invalid values, which only a damaged or forged file has."""
         super().__post_init__()
         low, high = self.action_low, self.action_high
         if not low or len(low) != len(high):
@@ -47,10 +47,11 @@ class TaskSpec(Validated):
                 "action_low and action_high must have the same number of values, at least one, got "
                 f"{len(low)} and {len(high)}"
             )
-        # One that cannot be moved has the same bounds.
-        if wrong := [pair for pair in zip(low, high, strict=True) if pair[0] > pair[1]]:
+        # Equal bounds are valid: they fix that value of the action.
+        if invalid := [pair for pair in zip(low, high, strict=True) if pair[0] > pair[1]]:
             raise UserError(
-                f"action_low must not be above action_high, got {wrong[0][0]:g} and {wrong[0][1]:g}"
+                "action_low must not be above action_high, got "
+                f"{invalid[0][0]:g} and {invalid[0][1]:g}"
             )
 
     @property
@@ -59,7 +60,7 @@ class TaskSpec(Validated):
         return len(self.action_low)
 
     def to_bounds(self, action: np.ndarray) -> np.ndarray:
-        """Actions in [-1, 1] in the environment's own units; rounding does not leave the bounds."""
+        """Scale actions from [-1, 1] to the environment's bounds, which rounding never exceeds."""
         low, high = np.asarray(self.action_low), np.asarray(self.action_high)
         dtype = np.dtype(self.action_dtype)
         scaled = ((low + high) / 2 + (high - low) / 2 * action).astype(dtype)
@@ -68,7 +69,7 @@ class TaskSpec(Validated):
 
 @dataclass(frozen=True)
 class Task:
-    """A goal-reaching task: its shape, its reward, and how long the paper trains on it."""
+    """A goal-reaching task: its specification, reward and default number of epochs."""
 
     spec: TaskSpec
     reward: Reward
@@ -83,7 +84,7 @@ def _task(
     reward: Reward,
     epochs: int = DEFAULT_EPOCHS,
 ) -> Task:
-    """A task from its sizes: state, goal and action."""
+    """Create a task with actions in [-1, 1] from its sizes: state, goal and action."""
     state, goal, action = sizes
     low, high = (-1.0,) * action, (1.0,) * action
     return Task(TaskSpec(name, env_id, state, goal, low, high, horizon), reward, epochs)
@@ -118,22 +119,22 @@ TASKS: dict[str, Task] = {
         _hand("PenFull", _PEN_FULL, epochs=100),
     )
 }
-"""The paper's, by its names."""
+"""The tasks of the paper, by its names."""
 
 
-def _further(
+def _extra(
     env_id: str,
     sizes: tuple[int, int, int],
     horizon: int,
     reward: Reward,
     reward_shift: float = 0.0,
 ) -> Task:
-    """A task that goes by its id, with the version or without."""
+    """Create a task that is named by its id without the version."""
     task = _task(env_id.rpartition("-")[0], env_id, sizes, horizon, reward)
     return replace(task, spec=replace(task.spec, reward_shift=reward_shift))
 
 
-_TOUCHED = {
+_TOUCH_REWARDS = {
     "Block": _FULL,
     "BlockRotateZ": _ROTATE,
     "BlockRotateParallel": _ROTATE,
@@ -143,8 +144,8 @@ _TOUCHED = {
     "Pen": _PEN_FULL,
     "PenRotate": _PEN_ROTATE,
 }
-_SENSORS = ("BooleanTouchSensors", "ContinuousTouchSensors")  # 92 of them
-_MAZES = {
+_TOUCH_SENSORS = ("BooleanTouchSensors", "ContinuousTouchSensors")  # 92 sensors
+_MAZE_HORIZONS = {
     "UMaze": 300,
     **{
         f"{size}{goals}": steps
@@ -156,63 +157,67 @@ _MAZES = {
 EXTRA_TASKS: dict[str, Task] = {
     task.spec.name: task
     for task in (
-        _further("HandReach-v3", (63, 15, 20), 50, FetchReward(0.01)),
+        _extra("HandReach-v3", (63, 15, 20), 50, FetchReward(0.01)),
         *(
-            _further(f"HandManipulate{thing}-v1", (61, 7, 20), 100, _TOUCHED[thing])
-            for thing in ("Block", "Egg", "Pen")
+            _extra(f"HandManipulate{name}-v1", (61, 7, 20), 100, _TOUCH_REWARDS[name])
+            for name in ("Block", "Egg", "Pen")
         ),
         *(
-            _further(f"HandManipulate{thing}_{kind}-v1", (61 + 92, 7, 20), 100, reward)
-            for thing, reward in _TOUCHED.items()
-            for kind in _SENSORS
+            _extra(f"HandManipulate{name}_{sensors}-v1", (61 + 92, 7, 20), 100, reward)
+            for name, reward in _TOUCH_REWARDS.items()
+            for sensors in _TOUCH_SENSORS
         ),
         *(
-            # They pay 1 at the goal and 0 elsewhere.
-            _further(f"PointMaze_{maze}-v3", (4, 2, 2), steps, FetchReward(0.45), -1.0)
-            for maze, steps in _MAZES.items()
+            # Their reward is 1 at the goal and 0 elsewhere.
+            _extra(f"PointMaze_{maze}-v3", (4, 2, 2), steps, FetchReward(0.45), -1.0)
+            for maze, steps in _MAZE_HORIZONS.items()
         ),
     )
 }
-"""What else EnvPool simulates, by their ids without the version."""
+"""Additional tasks that EnvPool simulates, by their ids without the version."""
 
 DENSE = (
-    *(f"Fetch{thing}Dense-v4" for thing in ("Reach", "Push", "PickAndPlace")),
+    *(f"Fetch{name}Dense-v4" for name in ("Reach", "Push", "PickAndPlace")),
     "HandReachDense-v3",
-    *(f"PointMaze_{maze}Dense-v3" for maze in _MAZES),
+    *(f"PointMaze_{maze}Dense-v3" for maze in _MAZE_HORIZONS),
 )
-"""Ids that EnvPool simulates, too, and whose rewards are the environments' own.
+"""Ids of dense-reward environments that EnvPool simulates; the reward is the environment's own.
 
-The Hand's other dense rewards leave [-1, 0].
+The other dense rewards of the Hand are not within [-1, 0].
 """
 
-ON_ENVPOOL = frozenset(
+ENVPOOL_ENV_IDS = frozenset(
     [*(task.spec.env_id for task in (*TASKS.values(), *EXTRA_TASKS.values())), *DENSE]
 )
-"""Ids that EnvPool simulates as Gymnasium-Robotics does: a test copies states and compares.
+"""Ids that EnvPool simulates like Gymnasium-Robotics, which tests verify from copied states.
 
-It has older versions' ids as well, but simulates the newest under them: those are not offered.
+EnvPool also accepts ids of older versions, but simulates the newest version under them. Those are
+not included.
 """
 
 
 def find_task(
     name: str, reward_shift: float = 0.0, env_kwargs: Mapping[str, Any] | None = None
 ) -> Task:
-    """The task of that name, or of that Gymnasium id.
+    """Return a task by its name or Gymnasium id.
 
-    Those that `mrn tasks` lists are found by either.
+    Args:
+        name: A task that `mrn tasks` lists, or the id of a custom environment.
+        reward_shift: Constant added to the rewards of a custom environment.
+        env_kwargs: Keyword arguments for the environment's constructor.
 
     Raises:
-        UserError: There is no such task or environment, or it is no goal environment.
+        UserError: The task is unknown, or the environment is not supported.
     """
     if task := native_task(name, reward_shift, env_kwargs):
         return task
-    from mrn.envs.custom import task_of  # Gymnasium is only needed for a user's own environment
+    from mrn.envs.custom import make_custom_task  # only custom environments need Gymnasium
 
-    return task_of(*resolve_env_id(name, reward_shift), env_kwargs)
+    return make_custom_task(*resolve_env_id(name, reward_shift), env_kwargs)
 
 
-def _known(name: str) -> Task | None:
-    """The task of that name or Gymnasium id that is listed here."""
+def _find_builtin(name: str) -> Task | None:
+    """Return a built-in task by its name or Gymnasium id, or None."""
     for task in (*TASKS.values(), *EXTRA_TASKS.values()):
         if name in (task.spec.name, task.spec.env_id):
             return task
@@ -220,8 +225,8 @@ def _known(name: str) -> Task | None:
 
 
 def resolve_env_id(name: str, reward_shift: float = 0.0) -> tuple[str, float]:
-    """The Gymnasium id of an environment, and the shift of its reward where none is given."""
-    task = _known(name)
+    """Return the Gymnasium id of a task and its reward shift, by default the task's own."""
+    task = _find_builtin(name)
     if task is None:
         return name, reward_shift
     return task.spec.env_id, reward_shift or task.spec.reward_shift
@@ -230,17 +235,17 @@ def resolve_env_id(name: str, reward_shift: float = 0.0) -> tuple[str, float]:
 def native_task(
     name: str, reward_shift: float = 0.0, env_kwargs: Mapping[str, Any] | None = None
 ) -> Task | None:
-    """The task of that name or Gymnasium id that is known here; None for any other.
+    """Return a built-in task by its name or Gymnasium id, or None for a custom environment.
 
-    With arguments of its constructor, an environment beside the paper's is one of the user's own.
+    An additional task with `env_kwargs` counts as a custom environment.
 
     Raises:
-        UserError: It is one, and something is asked of it that is for others.
+        UserError: The task is built in, but a setting for custom environments is given.
     """
-    task = _known(name)
+    task = _find_builtin(name)
     if task is None or (env_kwargs and task.spec.name in EXTRA_TASKS):
         return None
     if env_kwargs or reward_shift not in (0, task.spec.reward_shift):
-        what = "env_kwargs" if env_kwargs else "reward_shift"
-        raise UserError(f"{what} is for environments of your own, not for {name}")
+        setting = "env_kwargs" if env_kwargs else "reward_shift"
+        raise UserError(f"{setting} only applies to custom environments, not to {name}")
     return task

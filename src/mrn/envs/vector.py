@@ -1,7 +1,7 @@
-"""Many environments stepped as one: the small language that both engines speak.
+"""Vectorized goal environments: the interface that both engines implement.
 
-An episode always begins with an explicit `reset`, so the dummy transition of next-step autoreset
-is never seen by the caller.
+Every episode starts with an explicit `reset`, so callers never see the dummy transition of
+next-step autoreset.
 """
 
 from abc import ABC, abstractmethod
@@ -15,7 +15,7 @@ from mrn.utils.errors import UserError
 
 
 class Observation(NamedTuple):
-    """What N environments show: arrays of shape (N, ...)."""
+    """Observations of N environments, arrays of shape (N, ...)."""
 
     state: np.ndarray
     achieved: np.ndarray
@@ -23,7 +23,7 @@ class Observation(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What N environments answer to an action."""
+    """Results of one step in N environments, arrays of shape (N, ...)."""
 
     observation: Observation
     terminated: np.ndarray
@@ -32,28 +32,32 @@ class Step(NamedTuple):
 
 
 class GoalVectorEnv(ABC):
-    """N goal environments, which take actions in [-1, 1] whatever their own bounds are."""
+    """N goal environments with actions scaled to [-1, 1]."""
 
     engine: str
-    """What simulates them."""
+    """Name of the simulation engine."""
 
     def __init__(self, task: TaskSpec, num_envs: int, first: int = 0) -> None:
-        """Say what the environments are, and how many.
+        """Store the task and the number of environments.
 
         Args:
-            task: What they are.
-            num_envs: How many.
-            first: Number of the first one among all of the run's, if other processes have more of
-                them. The number decides what an environment draws.
+            task: The task.
+            num_envs: Number of environments.
+            first: Index of the first environment among all ranks. The index determines the random
+                numbers that an environment draws.
         """
         self.task, self.num_envs, self.first = task, num_envs, first
-        self.seed, self.episode = 0, -1  # of the episode that was begun last
+        self.seed, self.episode = 0, -1  # of the current episode
 
     def reset(self, seed: int | None = None, episode: int = 0) -> Observation:
-        """Begin an episode everywhere: that of a number since a seed, or else the next one.
+        """Start an episode in every environment.
 
-        Seed and number decide all that is random in it, whatever was done before: a run that was
-        interrupted goes on with the episodes it would have had.
+        The seed and the episode number determine all randomness of an episode, independent of
+        earlier episodes. A resumed run therefore sees the episodes of an uninterrupted one.
+
+        Args:
+            seed: Seed of the episode sequence; None continues the current one.
+            episode: Number of the episode in the sequence; ignored without a seed.
         """
         if seed is None:
             seed, episode = self.seed, self.episode + 1
@@ -63,27 +67,27 @@ class GoalVectorEnv(ABC):
 
     @abstractmethod
     def _reset(self, seed: int, episode: int) -> Observation:
-        """Begin the episode of that number since the seed."""
+        """Start an episode, given its seed and its number in the seed's sequence."""
 
     def step(self, action: np.ndarray) -> Step:
-        """Take one action of shape (N, action), in [-1, 1], in each environment."""
+        """Take one action in each environment, shape (N, action), values in [-1, 1]."""
         return self._step(self.task.to_bounds(action))
 
     @abstractmethod
     def _step(self, action: np.ndarray) -> Step:
-        """Take one action in the environments' own units."""
+        """Take one action within the environments' own bounds."""
 
     def _check_sizes(self, observations: Any, actions: Any) -> None:
-        """Refuse environments whose vectors are longer or shorter than the task's.
+        """Check that the environments' vectors have the task's sizes.
 
-        A policy is saved with its task, and an environment may have changed since.
+        A policy is saved with its task, and the environment may have changed since.
 
         Args:
-            observations: The space of one environment's observations, a Dict.
-            actions: The space of its actions.
+            observations: Observation space of one environment, a Dict.
+            actions: Action space of one environment.
 
         Raises:
-            UserError: Says what differs, and the remedy.
+            UserError: A size differs.
         """
         task = self.task
         spaces = (
@@ -92,22 +96,22 @@ class GoalVectorEnv(ABC):
             ("action", task.action_dim, actions),
         )
         changed = [
-            f"{name} was of {saved} values, now of {_length(space)}"
+            f"{name} had {saved} values, now has {_format_size(space)}"
             for name, saved, space in spaces
             if space.shape != (saved,)
         ]
         if changed:
             raise UserError(
-                f"environment {task.name!r} is not what it was: {'; '.join(changed)}. A policy is "
-                "of use in the environment it was trained in: put that back, or train a new one"
+                f"environment {task.name!r} has changed: {'; '.join(changed)}. A policy only works "
+                "in the environment it was trained in: restore that version, or train a new policy"
             )
 
     @abstractmethod
     def close(self) -> None:
-        """Free the environments."""
+        """Close the environments."""
 
     def __enter__(self) -> "GoalVectorEnv":
-        """Close on leaving the block."""
+        """Return the environments, which the end of the block closes."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -115,36 +119,40 @@ class GoalVectorEnv(ABC):
         self.close()
 
 
-def _length(space: Any) -> str:
-    """How many values a space's vectors have; the whole shape, if they are none."""
+def _format_size(space: Any) -> str:
+    """Return the length of a space's vectors, or the shape if they are not vectors."""
     shape: tuple[int, ...] = space.shape or ()
     return str(shape[0]) if len(shape) == 1 else f"shape {shape}"
 
 
-SUCCESS = ("is_success", "success")
-"""What info calls success, the first that is there counts: Gymnasium-Robotics, and its mazes."""
+SUCCESS_KEYS = ("is_success", "success")
+"""Keys of the success flag in info, by priority: most environments, then the mazes."""
 
 
 def success_from_info(info: Mapping[str, Any]) -> Any:
-    """Whether a step was at the goal, as Gymnasium environments tell it; None where they do not."""
-    return next((info[key] for key in SUCCESS if key in info), None)
+    """Return the success flag of a step's info, or None if it has none."""
+    return next((info[key] for key in SUCCESS_KEYS if key in info), None)
 
 
-def batched_success(info: Mapping[str, Any], otherwise: np.ndarray) -> np.ndarray:
-    """The same of N environments, shape (N,): each one's own word, and else what is given.
+def batched_success(info: Mapping[str, Any], default: np.ndarray) -> np.ndarray:
+    """Return the success flags of N environments, shape (N,).
 
-    A vector of Gymnasium has a key as soon as one environment tells it; a mask says which do.
+    The info of a Gymnasium vector has a key as soon as one environment reports it, and a mask of
+    the environments that do. The others get the default.
+
+    Raises:
+        UserError: A success flag is not a single value.
     """
-    success = otherwise
-    for key in reversed(SUCCESS):
+    success = default
+    for key in reversed(SUCCESS_KEYS):
         if key in info:
-            told = np.asarray(info[key], bool)
-            if told.size != len(otherwise):  # an array of one value, as some wrap it, is one
-                raise UserError(f"info[{key!r}] must be one value, got shape {told.shape[1:]}")
-            success = np.where(info[f"_{key}"], told.reshape(-1), success)
+            flags = np.asarray(info[key], bool)
+            if flags.size != len(default):  # some wrap the flag in an array of one value
+                raise UserError(f"info[{key!r}] must be one value, got shape {flags.shape[1:]}")
+            success = np.where(info[f"_{key}"], flags.reshape(-1), success)
     return success
 
 
 def as_observation(arrays: Mapping[str, np.ndarray]) -> Observation:
-    """The three vectors of goal environments, by our names."""
+    """Convert the dictionary of a goal environment to an `Observation`."""
     return Observation(arrays["observation"], arrays["achieved_goal"], arrays["desired_goal"])

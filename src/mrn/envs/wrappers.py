@@ -1,4 +1,4 @@
-"""What is put around each of a vector's Gymnasium environments."""
+"""Wrappers around each environment of a Gymnasium vector environment."""
 
 import os
 import signal
@@ -15,41 +15,41 @@ from mrn.utils.signals import set_parent_death_signal
 
 
 class FreezeWhenDone(gym.Wrapper[Any, Any, Any, Any]):
-    """An environment that does nothing from the end of an episode until it is seeded anew.
+    """Wrapper that stops simulating after the end of an episode until the next seeded reset.
 
-    A vector of environments has one clock: one whose episode is over is stepped on until all are,
-    and the vector begins another episode in it by a reset without a seed. Nobody reads that
-    episode, so it is not played: the last answer is given again.
+    A vector environment steps all its environments in lockstep. It resets a finished one without
+    a seed and keeps stepping it until every episode is over. Those steps are never stored, so
+    this wrapper repeats the last step instead of simulating them.
     """
 
     def __init__(self, env: gym.Env[Any, Any]) -> None:
-        """Take an environment, which is closed with this."""
+        """Wrap an environment, and close it together with the wrapper."""
         super().__init__(env)
         self.last: tuple[Any, ...] | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        """Begin an episode; without a seed, go on resting."""
+        """Start an episode; while frozen, a reset without a seed has no effect."""
         if self.last is not None and seed is None:
             return self.last[0], {}
         self.last = None
         return super().reset(seed=seed, options=options)
 
     def step(self, action: Any) -> Any:
-        """Take an action; at rest, say again what was said last, but for the end."""
+        """Take an action; while frozen, repeat the last step without its end-of-episode flags."""
         if self.last is not None:
             observation, reward, _, _, info = self.last
             return observation, reward, False, False, info
-        answer = super().step(action)
-        if answer[2] or answer[3]:  # terminated or truncated
-            self.last = answer
-        return answer
+        result = super().step(action)
+        if result[2] or result[3]:  # terminated or truncated
+            self.last = result
+        return result
 
 
 class AnnotateErrors(gym.Wrapper[Any, Any, Any, Any]):
-    """Says where an error happened before it leaves the process, and its traceback, behind."""
+    """Wrapper that adds the location to error messages, since worker processes lose tracebacks."""
 
     def reset(self, **options: Any) -> Any:
-        """Begin an episode."""
+        """Start an episode."""
         with _annotate_errors():
             return super().reset(**options)
 
@@ -68,20 +68,21 @@ def _annotate_errors() -> Iterator[None]:
 
 
 def make_frozen_env(task: TaskSpec) -> gym.Env[Any, Any]:
-    """Make one of a vector's environments."""
+    """Create one environment that freezes at the end of its episode."""
     return FreezeWhenDone(make_env(task.env_id, task.env_kwargs))
 
 
 def make_worker_env(task: TaskSpec, parent: int) -> gym.Env[Any, Any]:
-    """Make an environment in a worker process, which lives exactly as long as the training.
+    """Create an environment in a worker process whose lifetime is tied to the training process.
 
-    Gymnasium makes one in the process of the training too, to look at it: that one stays as it is.
+    Gymnasium also creates one in the training process, to read its spaces. That process keeps its
+    signal handlers.
     """
     if os.getpid() != parent:
-        # Ctrl-C in a terminal reaches every process, and so may SIGTERM from whoever ends a job;
-        # the training decides when its workers end.
+        # A terminal sends Ctrl-C to every process, and a job scheduler may send SIGTERM to all.
+        # The training process decides when its workers stop.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        # Not SIG_IGN: a simulator that the environment starts would inherit it.
+        # Not SIG_IGN: a simulator started by the environment would inherit it.
         signal.signal(signal.SIGTERM, lambda *_: None)
         set_parent_death_signal(signal.SIGKILL)
     return AnnotateErrors(make_frozen_env(task))
