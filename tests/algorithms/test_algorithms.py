@@ -81,12 +81,12 @@ def test_train_on_one_engine_evaluate_on_another_and_inspect(name, tmp_path):
     assert not np.array_equal(noisy, actions[0])
     assert np.abs(noisy).max() <= 1
     if ALGORITHMS[name].uses_critic:
-        found = measure.inspect(loaded, measure.watch(loaded, 2, seed=0))
+        found = measure.inspect(loaded, measure.collect_samples(loaded, 2, seed=0))
         assert found.embedding_triangle.share == 0
         assert loaded.algorithm.discount == 0.98
     else:
         with pytest.raises(mrn.UserError, match="learns without a critic"):
-            measure.watch(loaded, 2, seed=0)
+            measure.collect_samples(loaded, 2, seed=0)
 
 
 def test_unusable_critic_raises_with_a_fix():

@@ -127,7 +127,7 @@ def test_resume_restores_optimizers_and_generators(cloner, tmp_path):
 def test_inspection_without_a_critic_raises(cloner, tmp_path):
     agent = tiny_run(tmp_path / "run", algo="cloner", epochs=1)
     with pytest.raises(mrn.UserError, match="cloner learns without a critic"):
-        measure.watch(agent, 2, seed=0)
+        measure.collect_samples(agent, 2, seed=0)
 
 
 def test_setting_of_another_algorithm_raises_with_the_list(cloner):

@@ -1,3 +1,5 @@
+"""Tests of `mrn inspect`: violations, correlations, shares, table and files."""
+
 import json
 
 import numpy as np
@@ -21,7 +23,7 @@ def test_violations_by_hand():
     assert inspection.violations(d12, d23, d12 + d23).share == 0
 
 
-def test_ranks_are_those_of_scipy():
+def test_ranks_equal_those_of_scipy():
     values = np.random.default_rng(0).integers(10, size=50).astype(float)
     np.testing.assert_array_equal(inspection.ranks(values), scipy.stats.rankdata(values) - 1)
 
@@ -35,85 +37,87 @@ def agents(tmp_path_factory):
     }
 
 
-class Ruler(torch.nn.Module):
-    """-Q is the cost of walking straight to a goal of FetchReach, as `straight` does."""
+class StraightLineCritic(torch.nn.Module):
+    """-Q is the cost of moving straight to a goal of FetchReach, as `straight` does."""
 
     def forward(self, state, action, goal):
         return -10 * (state[:, :3] - goal).norm(dim=-1)
 
 
 @pytest.fixture(scope="module")
-def walker(tmp_path_factory):
-    """An agent that walks straight, and knows it."""
-    agent = tiny_run(tmp_path_factory.mktemp("walker") / "run")
+def straight_agent(tmp_path_factory):
+    """An agent that moves straight to the goal, with a critic that knows the cost."""
+    agent = tiny_run(tmp_path_factory.mktemp("straight") / "run")
     agent.act = straight
-    agent.algorithm.critic = Ruler()
+    agent.algorithm.critic = StraightLineCritic()
     for norm in (agent.normalizer.state, agent.normalizer.goal):
         norm.shift.zero_(), norm.scale.fill_(1)
     return agent
 
 
-def test_a_true_distance_counts_steps_and_breaks_no_triangle(walker):
-    moments = inspection.watch(walker, 20, seed=0)
-    assert moments.success.mean() == 1
-    assert len(moments.state) == 20 * 50
-    found = inspection.inspect(walker, moments)
+def test_true_distance_counts_steps_without_violations(straight_agent):
+    samples = inspection.collect_samples(straight_agent, 20, seed=0)
+    assert samples.success.mean() == 1
+    assert len(samples.state) == 20 * 50
+    found = inspection.inspect(straight_agent, samples)
     assert found.success == 1
     assert found.goal_triangle.share == 0
-    # The robot gains speed first: its steps are nearly, not exactly, in proportion to the way.
-    before = ~np.isnan(moments.steps_left)
-    way, steps = _way(moments)[before], moments.steps_left[before]
-    expected = scipy.stats.spearmanr(way, steps).statistic
+    # The robot accelerates first, so its steps are only roughly proportional to the distance.
+    before = ~np.isnan(samples.steps_left)
+    straight_cost, steps = _straight_cost(samples)[before], samples.steps_left[before]
+    expected = scipy.stats.spearmanr(straight_cost, steps).statistic
     assert found.rank_correlation == pytest.approx(expected, abs=1e-6)
     assert expected > 0.9
     cost = [sum(0.98**t for t in range(int(count) - 1)) for count in steps]
-    assert found.linear_correlation == pytest.approx(np.corrcoef(way, cost)[0, 1], abs=1e-6)
-    assert found.bias == pytest.approx(np.mean(way - cost), abs=1e-4)
+    assert found.linear_correlation == pytest.approx(
+        np.corrcoef(straight_cost, cost)[0, 1], abs=1e-6
+    )
+    assert found.bias == pytest.approx(np.mean(straight_cost - cost), abs=1e-4)
     assert found.symmetric_share is None
-    # Steps count down to the one that reaches the goal, and mean nothing after it.
-    left = moments.steps_left[:50]
+    # Steps count down to the first success, and are NaN after it.
+    left = samples.steps_left[:50]
     first = int(left[0])
     np.testing.assert_array_equal(left[:first], np.arange(first, 0, -1))
     assert np.isnan(left[first:]).all()
-    # The cheapest goal of the plane is where the gripper is.
-    across, up, values = inspection_report.goal_plane(walker, moments)
+    # The cheapest goal of the plane is at the gripper.
+    across, up, values = inspection_report.goal_plane(straight_agent, samples)
     row, column = np.unravel_index(values.argmin(), values.shape)
-    here = moments.achieved[0]
-    assert abs(across[column] - here[0]) <= across[1] - across[0]
-    assert abs(up[row] - here[1]) <= up[1] - up[0]
+    achieved = samples.achieved[0]
+    assert abs(across[column] - achieved[0]) <= across[1] - across[0]
+    assert abs(up[row] - achieved[1]) <= up[1] - up[0]
 
 
-def test_as_many_episodes_as_asked_for_and_no_correlation_from_few_successes(walker):
-    moments = inspection.watch(walker, 30, seed=0)
-    assert len(moments.success) == 30
-    assert len(moments.state) == 30 * 50
-    few = inspection.watch(walker, 9, seed=0)
+def test_episode_count_and_no_correlation_from_few_successes(straight_agent):
+    samples = inspection.collect_samples(straight_agent, 30, seed=0)
+    assert len(samples.success) == 30
+    assert len(samples.state) == 30 * 50
+    few = inspection.collect_samples(straight_agent, 9, seed=0)
     assert few.success.all()
-    found = inspection.inspect(walker, few)
+    found = inspection.inspect(straight_agent, few)
     assert (found.rank_correlation, found.linear_correlation, found.bias) == (None, None, None)
 
 
-def _way(moments):
-    return 10 * (moments.achieved - moments.goal).norm(dim=-1).double().numpy()
+def _straight_cost(samples):
+    return 10 * (samples.achieved - samples.goal).norm(dim=-1).double().numpy()
 
 
-def test_a_distance_without_its_root_breaks_triangles(walker):
-    moments = inspection.watch(walker, 20, seed=0)
+def test_squared_distance_violates_the_triangle_inequality(straight_agent):
+    samples = inspection.collect_samples(straight_agent, 20, seed=0)
 
-    class Squared(Ruler):
+    class Squared(StraightLineCritic):
         def forward(self, *inputs):
             return -(super().forward(*inputs) ** 2)
 
-    walker.algorithm.critic = Squared()
-    found = inspection.inspect(walker, moments)
-    walker.algorithm.critic = Ruler()
+    straight_agent.algorithm.critic = Squared()
+    found = inspection.inspect(straight_agent, samples)
+    straight_agent.algorithm.critic = StraightLineCritic()
     assert found.goal_triangle.share > 0.05
 
 
 @pytest.mark.parametrize("critic", ["mrn", "mrn-sag", "mrn-sym", "monolithic"])
-def test_each_critic_has_what_it_has(agents, critic):
+def test_results_depend_on_the_type_of_critic(agents, critic):
     agent = agents[critic]
-    found = inspection.inspect(agent, inspection.watch(agent, 4, seed=1))
+    found = inspection.inspect(agent, inspection.collect_samples(agent, 4, seed=1))
     if critic == "monolithic":
         assert found.embedding_triangle is None
     else:
@@ -128,19 +132,19 @@ def test_each_critic_has_what_it_has(agents, critic):
     ("spread", "axes"),
     [([1.0], (0, 0)), ([1, 2], (0, 1)), ([9, 1, 5], (0, 1)), ([1, 9, 2, 5], (1, 3))],
 )
-def test_the_plane_of_the_picture_is_that_of_the_goals(spread, axes):
+def test_plane_axes_are_the_goal_coordinates_that_vary_most(spread, axes):
     goals = torch.randn(50, len(spread)) * 0.01 + torch.linspace(-1, 1, 50)[:, None] * torch.tensor(
         spread
     )
-    nothing = torch.zeros(50, 1)
-    moments = inspection.Moments(nothing, nothing, goals, goals, np.zeros(50), np.zeros(1))
-    assert inspection_report.plane_axes(moments) == axes
+    empty = torch.zeros(50, 1)
+    samples = inspection.Samples(empty, empty, goals, goals, np.zeros(50), np.zeros(1))
+    assert inspection_report.plane_axes(samples) == axes
 
 
-def test_the_share_of_the_parts_by_hand(agents):
+def test_symmetric_share_by_hand(agents):
     agent = agents["mrn"]
-    moments = inspection.watch(agent, 4, seed=1)
-    columns = (moments.state[:1], moments.action[:1], moments.goal[:1])
+    samples = inspection.collect_samples(agent, 4, seed=1)
+    columns = (samples.state[:1], samples.action[:1], samples.goal[:1])
     share = inspection.symmetric_share(agent, *columns)
     state, goal = agent.normalizer.state(columns[0]), agent.normalizer.goal(columns[2])
     critic = agent.algorithm.critic
@@ -151,18 +155,18 @@ def test_the_share_of_the_parts_by_hand(agents):
     assert share == pytest.approx((symmetric / (symmetric + asymmetric)).item(), rel=1e-4)
 
 
-def test_the_command_prints_and_writes(agents):
+def test_inspect_command_prints_and_writes(agents):
     run = agents["folder"] / "mrn"
     done = mrn_command("inspect", run, "--episodes", "4")
     assert done.returncode == 0, done.stderr
     found = json.loads((run / "inspect.json").read_text())
     assert found["episodes"] == 4
     assert f"{found['symmetric_share']:.3f}" in done.stdout
-    assert "broken triangles of the head between embeddings" in done.stdout
+    assert "triangle violations of the head between embeddings" in done.stdout
     assert (run / "inspect.png").read_bytes().startswith(b"\x89PNG")
-    assert same_figures(found, mrn.load(run))
+    assert same_violations(found, mrn.load(run))
 
 
-def same_figures(found, agent):
-    again = inspection.inspect(agent, inspection.watch(agent, 4, seed=0), seed=0)
+def same_violations(found, agent):
+    again = inspection.inspect(agent, inspection.collect_samples(agent, 4, seed=0), seed=0)
     return found["goal_triangle"]["share"] == again.goal_triangle.share

@@ -1,4 +1,4 @@
-"""The toy example: what the paper claims of it, on means over seeds, and the study's machinery."""
+"""Tests of the toy example: the paper's claims on means over seeds, and the study itself."""
 
 import dataclasses
 import sys
@@ -13,7 +13,14 @@ from mrn.studies.toy import figure as toy_figure
 from mrn.studies.toy import report as toy_report
 from mrn.studies.toy.models import MODELS, make_model
 from mrn.studies.toy.square import shortest_path_length
-from mrn.studies.toy.study import Fit, Settings, constant_error, draw_pairs, times, train
+from mrn.studies.toy.study import (
+    Fit,
+    Settings,
+    constant_error,
+    measurement_iterations,
+    sample_pairs,
+    train,
+)
 from mrn.utils.errors import UserError
 from mrn.utils.tables import markdown_table, with_section
 
@@ -23,83 +30,83 @@ SMALL = Settings(etas=(0.3, 0.7), seeds=(1, 2, 3), test_pairs=500, iterations=10
 
 @pytest.fixture(scope="module")
 def claims() -> dict[str, Fit]:
-    """The study's own networks and pairs, half as long, for the etas that the claims need."""
+    """The study's networks and pairs, trained half as long, for the etas of the claims."""
     settings = Settings(etas=(0.1, 0.3, 0.9), iterations=500, test_pairs=2000)
     return {name: train(name, settings) for name in ("mrn", "mrn-sym")}
 
 
-def test_mrns_best_error_falls_as_the_strip_widens(claims):
+def test_best_error_of_mrn_falls_as_the_strip_widens(claims):
     narrow, middle, wide = claims["mrn"].best.mean(axis=1)
     assert narrow > 1.5 * middle > 1.5 * wide
     assert wide < 0.01
 
 
-def test_the_symmetric_part_alone_is_worse_where_the_strip_is_narrow(claims):
+def test_symmetric_part_alone_is_worse_on_narrow_strips(claims):
     both, symmetric = (claims[name].best.mean(axis=1) for name in ("mrn", "mrn-sym"))
     assert (symmetric[:2] > 1.2 * both[:2]).all()
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_networks_have_one_size(name):
+def test_networks_have_the_same_parameter_count(name):
     monolithic = count_parameters(make_model("monolithic", 64))
     assert monolithic == 4 * 64 + 64 + 2 * (64 * 64 + 64) + 64 + 1
     assert count_parameters(make_model(name, 64)) == pytest.approx(monolithic, rel=0.03)
 
 
 @pytest.mark.parametrize("name", ["mrn", "iqe", "bvn"])
-def test_a_batched_network_learns_as_if_it_were_alone(name):
+def test_batched_network_learns_as_if_trained_alone(name):
     together = train(name, SMALL)
     alone = train(name, dataclasses.replace(SMALL, etas=(0.7,), seeds=(2,)))
     assert together.errors[:, 1, 1] == pytest.approx(alone.errors[:, 0, 0], rel=1e-4)
     assert not np.allclose(together.errors[:, 0], together.errors[:, 1])
 
 
-def test_the_best_weights_give_the_best_error():
+def test_best_weights_give_the_best_error():
     fit = train("mrn", dataclasses.replace(SMALL, iterations=200, learning_rate=0.01))
-    assert (fit.best_iteration < 200).any()  # the last weights are not the best of all networks
+    assert (fit.best_iteration < 200).any()  # for some networks the last weights are not the best
     for i, eta in enumerate(SMALL.etas):
         for j, seed in enumerate(SMALL.seeds):
-            start, goal = draw_pairs(seed, "toy test", SMALL.test_pairs)
+            start, goal = sample_pairs(seed, "toy test", SMALL.test_pairs)
             with torch.no_grad():
                 learned = fit.model(eta, seed)(start, goal)
             error = (learned - shortest_path_length(start, goal, eta)).square().mean().item()
             assert error == pytest.approx(fit.best[i, j], rel=1e-4)
 
 
-def test_pairs_to_learn_from_are_not_among_those_measured_on():
-    learned, measured = draw_pairs(100, "toy learn", 20), draw_pairs(100, "toy test", 10_000)
-    assert measured.shape == (2, 10_000, 2)
-    assert torch.cdist(learned.flatten(0, 1), measured.flatten(0, 1)).min() > 0
-    assert torch.equal(learned, draw_pairs(100, "toy learn", 50)[:, :20])
-    assert not torch.equal(learned, draw_pairs(200, "toy learn", 20))
+def test_training_and_test_pairs_are_disjoint():
+    training, test = sample_pairs(100, "toy learn", 20), sample_pairs(100, "toy test", 10_000)
+    assert test.shape == (2, 10_000, 2)
+    assert torch.cdist(training.flatten(0, 1), test.flatten(0, 1)).min() > 0
+    assert torch.equal(training, sample_pairs(100, "toy learn", 50)[:, :20])
+    assert not torch.equal(training, sample_pairs(200, "toy learn", 20))
 
 
-def test_times_of_measurement():
-    assert times(10) == (0, 1, 2, 3, 4, 6, 8, 10)
-    assert times(0) == (0,)
-    assert len(times(1000)) < 30
+def test_measurement_iterations():
+    assert measurement_iterations(10) == (0, 1, 2, 3, 4, 6, 8, 10)
+    assert measurement_iterations(0) == (0,)
+    assert len(measurement_iterations(1000)) < 30
 
 
 def test_parts_add_up_to_the_distance():
     model = train("mrn", SMALL).model(0.3, 1)
-    start, goal = draw_pairs(1, "toy test", 50)
+    start, goal = sample_pairs(1, "toy test", 50)
     with torch.no_grad():
         whole = model(start, goal)
     assert torch.allclose(sum(toy_figure.parts(model, start, goal)), whole)
 
 
-def test_pictures_numbers_and_tables(tmp_path, monkeypatch):
+def test_figures_csv_files_and_tables(tmp_path, monkeypatch):
     fits = [train(name, dataclasses.replace(SMALL, iterations=2)) for name in MODELS]
     monkeypatch.setattr(toy_report, "study", lambda workers: fits)
     monkeypatch.setattr(toy_report, "sensitivity", lambda workers: {"less": [fits[0], fits[4]]})
-    monkeypatch.setattr(toy_report, "CHANGED_ETAS", SMALL.etas)
+    monkeypatch.setattr(toy_report, "SENSITIVITY_ETAS", SMALL.etas)
     page = tmp_path / "page.md"
-    marks = [
+    markers = [
         f"<!-- {name}: {end} -->" for name in ("best", "sensitivity") for end in ("begin", "end")
     ]
-    page.write_text("\n".join(["before", *marks, "after"]))
-    (heads, rows), _ = toy_report.run(tmp_path / "new" / "toy", True, page)
-    assert heads == ("best error", "eta = 0.3", "eta = 0.7")
+    page.write_text("\n".join(["before", *markers, "after"]))
+    (columns, rows), _ = toy_report.run(tmp_path / "new" / "toy", True, page)
+    assert columns == ("best error", "eta = 0.3", "eta = 0.7")
     best = fits[0].best
     means, spread = best.mean(axis=1), best.std(axis=1, ddof=1) / 3**0.5
     assert rows[0] == ("MRN", *(f"{m:.4f} ± {s:.4f}" for m, s in zip(means, spread, strict=True)))
@@ -113,11 +120,11 @@ def test_pictures_numbers_and_tables(tmp_path, monkeypatch):
     assert files["toy.png"][:4] == files["parts.png"][:4] == b"\x89PNG"
     assert files["toy.pdf"][:4] == files["parts.pdf"][:4] == b"%PDF"
     assert files["shares.csv"].count(b"\n") == 1 + 2 * 3
-    measured = len(times(2))
-    assert files["curves.csv"].count(b"\n") == 1 + len(MODELS) * 2 * 3 * measured
+    num_measurements = len(measurement_iterations(2))
+    assert files["curves.csv"].count(b"\n") == 1 + len(MODELS) * 2 * 3 * num_measurements
 
 
-def test_without_matplotlib_nothing_is_trained(tmp_path, monkeypatch):
+def test_missing_matplotlib_is_reported_before_training(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UserError, match=r"pip install .* '\.\[report\]'"):
         toy_report.run(tmp_path / "toy")
@@ -125,7 +132,7 @@ def test_without_matplotlib_nothing_is_trained(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["best", "sensitivity"])
-def test_the_page_shows_the_results(name):
+def test_docs_page_matches_the_results(name):
     make = {"best": toy_report.best_table, "sensitivity": toy_report.sensitivity_table}[name]
     page = (ROOT / "docs" / "toy.md").read_text()
     assert with_section(page, name, markdown_table(make(ROOT / "results" / "toy"))) == page

@@ -1,4 +1,4 @@
-"""The toy example's distance: by hand, against brute force, and the axioms of a quasimetric."""
+"""Tests of the toy example's distance: by hand, by brute force, and against the axioms."""
 
 import math
 
@@ -25,17 +25,17 @@ def length(start, goal, eta) -> float:
     [
         ((0.8, 0.1), (0.5, 0.5), 0.5),  # up: straight, a 3-4-5 triangle
         ((0.8, 0.4), (0.5, 0.4), 0.3),  # level: straight
-        ((0.0, 0.6), (0.3, 0.2), 0.5),  # down, both in the strip (its edge belongs to it)
+        ((0.0, 0.6), (0.3, 0.2), 0.5),  # down, both in the strip (which includes its edge)
         ((0.6, 0.9), (0.5, 0.4), 0.3 + 0.5 + 0.2),  # down, both outside
         ((0.0, 0.9), (0.8, 0.5), 0.5 + 0.5),  # from inside: slanted to (0.3, 0.5), sideways
         ((0.8, 0.9), (0.0, 0.5), 0.5 + 0.5),  # to inside: sideways, then slanted
     ],
 )
-def test_by_hand(start, goal, expected):
+def test_shortest_path_length_by_hand(start, goal, expected):
     assert length(start, goal, 0.3) == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_distance_jumps_where_the_goal_is_lower_by_next_to_nothing():
+def test_distance_jumps_if_the_goal_is_slightly_lower():
     assert length((0.8, 0.5), (0.7, 0.5), 0.2) == pytest.approx(0.1)
     assert length((0.8, 0.5), (0.7, 0.5 - 1e-9), 0.2) == pytest.approx(0.6 + 0.5)
 
@@ -46,7 +46,7 @@ points = st.tuples(coordinates, coordinates)
 
 @given(start=points, goal=points, eta=st.sampled_from(ETAS))
 @settings(max_examples=300, deadline=None)
-def test_the_path_drawn_is_legal_and_as_long_as_the_distance(start, goal, eta):
+def test_shortest_path_is_legal_and_has_the_exact_length(start, goal, eta):
     corners = np.array(shortest_path(start, goal, eta))
     steps = np.diff(corners, axis=0)
     assert np.hypot(*steps.T).sum() == pytest.approx(length(start, goal, eta), abs=1e-12)
@@ -55,10 +55,10 @@ def test_the_path_drawn_is_legal_and_as_long_as_the_distance(start, goal, eta):
 
 
 def grid_distances(cells: int, eta: float, reach: int) -> tuple[np.ndarray, np.ndarray]:
-    """All nodes of a grid, and the lengths of shortest paths from node to node.
+    """Return the nodes of a grid and the shortest path lengths between them.
 
-    Edges go to all nodes within reach, in lowest terms; one that loses height must stay in the
-    strip, which is as wide as a whole number of cells.
+    Edges connect each node to all others within reach, in lowest terms. An edge that descends must
+    stay in the strip, whose width is a whole number of cells.
     """
     nodes = np.stack(np.meshgrid(*[np.arange(cells + 1)] * 2, indexing="ij"), -1).reshape(-1, 2)
     number = {tuple(node): i for i, node in enumerate(nodes)}
@@ -80,22 +80,22 @@ def grid_distances(cells: int, eta: float, reach: int) -> tuple[np.ndarray, np.n
 
 
 @pytest.mark.parametrize("eta", ETAS)
-def test_against_brute_force_shortest_paths(eta):
+def test_distance_matches_brute_force_shortest_paths(eta):
     nodes, brute = grid_distances(cells=20, eta=eta, reach=5)
     grid = torch.tensor(nodes)
     exact = shortest_path_length(grid[:, None], grid[None], eta).numpy()
-    # A path on the grid is a path, so never shorter; and with directions at most 11.4 degrees
-    # apart (slopes 0 and 1/5) no more than 1 / cos(5.7 degrees) longer than the best one.
+    # A path on the grid is a valid path, so it is never shorter. Directions are at most 11.4
+    # degrees apart (slopes 0 and 1/5), so it is longer by at most a factor 1 / cos(5.7 degrees).
     assert (brute >= exact - 1e-9).all()
     assert (brute <= exact / math.cos(math.atan(1 / 5) / 2) + 1e-9).all()
 
 
 @pytest.mark.parametrize("target", [shortest_path_length, slope_length])
 @pytest.mark.parametrize("eta", ETAS)
-def test_axioms_on_random_triples(target, eta):
+def test_quasimetric_axioms_on_random_triples(target, eta):
     generator = torch.Generator().manual_seed(1)
     x, y, z = torch.rand(3, 200_000, 2, generator=generator, dtype=torch.float64)
-    y[:50_000, 1] = x[:50_000, 1]  # on one height, where d* jumps
+    y[:50_000, 1] = x[:50_000, 1]  # at equal heights, where d* jumps
     z[25_000:75_000, 1] = y[25_000:75_000, 1]
     direct, detour = target(x, z, eta), target(x, y, eta) + target(y, z, eta)
     assert (direct <= detour + 1e-12).all()
@@ -104,7 +104,7 @@ def test_axioms_on_random_triples(target, eta):
     assert (target(x, z, eta) > target(z, x, eta) + 0.01).any()
 
 
-def test_the_slope_is_about_as_asymmetric_as_the_strip():
+def test_slope_length_is_about_as_asymmetric_as_the_strip():
     x, y = torch.rand(2, 100_000, 2, generator=torch.Generator().manual_seed(2))
 
     def asymmetry(target, eta: float) -> float:

@@ -8,7 +8,7 @@ import mrn
 from mrn.agent import Agent
 from mrn.envs import TASKS, find_task, make_envs
 from mrn.replay import Episodes
-from mrn.studies.inspection.measure import watch
+from mrn.studies.inspection.measure import collect_samples
 from mrn.training.evaluation import Evaluation, evaluate, first_success
 from mrn.utils.intervals import wilson
 from tests.envs import custom_envs
@@ -104,6 +104,6 @@ def test_episodes_too_long_for_memory(monkeypatch):
 
     agent = untrained("FetchReach")
     monkeypatch.setattr(Episodes, "allocate", allocate)
-    for look in (agent.evaluate, lambda: watch(agent, 1, seed=0)):
+    for look in (agent.evaluate, lambda: collect_samples(agent, 1, seed=0)):
         with pytest.raises(mrn.UserError, match="not enough memory: play fewer episodes"):
             look()

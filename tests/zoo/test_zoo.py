@@ -1,4 +1,4 @@
-"""The policies that come with the package, and the small files they are."""
+"""Tests of the pretrained policies and of their compressed files."""
 
 import fnmatch
 import json
@@ -27,25 +27,25 @@ def trained(request, tmp_path_factory):
     return folder, tiny_run(folder, algo=request.param)
 
 
-def test_a_small_file_holds_the_networks_rounded_and_its_targets_equal_them(trained, tmp_path):
+def test_small_file_rounds_the_networks_and_rebuilds_the_targets(trained, tmp_path):
     folder, agent = trained
     small = tmp_path / "small.safetensors"
     agent.save(small, small=True)
     whole = folder / "latest.safetensors"
-    assert small.stat().st_size < 0.75 * whole.stat().st_size  # headers count at this size
+    assert small.stat().st_size < 0.75 * whole.stat().st_size  # headers matter at this size
     loaded, before = mrn.load(small), agent.state_dict()
     for name, value in loaded.state_dict().items():
         network = name.replace("_target.", ".")
         is_rounded = name.startswith("algorithm.") and value.dtype == torch.float32
         assert torch.equal(value, before[network].half().float() if is_rounded else before[name])
-    assert (loaded.config, loaded.shape) == (agent.config, agent.spec)
+    assert (loaded.config, loaded.spec) == (agent.config, agent.spec)
     again = tmp_path / "again.safetensors"
     loaded.save(again, small=True)
-    assert again.read_bytes() == small.read_bytes()  # what is rounded already stays
+    assert again.read_bytes() == small.read_bytes()  # rounding is idempotent
     assert same_weights(mrn.load(again), loaded)
 
 
-def test_a_small_file_acts_as_the_whole_one_within_rounding(trained, tmp_path):
+def test_small_file_acts_like_the_full_one_up_to_rounding(trained, tmp_path):
     _, agent = trained
     agent.save(tmp_path / "small.safetensors", small=True)
     observation = {
@@ -57,29 +57,29 @@ def test_a_small_file_acts_as_the_whole_one_within_rounding(trained, tmp_path):
     assert np.abs(small - whole).max() < 0.01
 
 
-def test_what_shrinks_and_grows_by_hand():
-    own = {
+def test_compression_and_expansion_by_hand():
+    state = {
         "algorithm.actor.w": torch.tensor([1.0, 0.1]),
         "algorithm.actor_target.w": torch.tensor([5.0, 5.0]),
-        "algorithm.lonely_target.w": torch.tensor([2.0]),  # of no network: kept
-        "normalizer.mean": torch.tensor([1 / 3], dtype=torch.float64),  # not weights: as it is
+        "algorithm.orphan_target.w": torch.tensor([2.0]),  # no matching network: kept
+        "normalizer.mean": torch.tensor([1 / 3], dtype=torch.float64),  # not a weight: unchanged
         "normalizer.shift": torch.tensor([1 / 3]),
     }
-    small = compress_policy(own)
-    assert small.keys() == own.keys() - {"algorithm.actor_target.w"}
+    small = compress_policy(state)
+    assert small.keys() == state.keys() - {"algorithm.actor_target.w"}
     assert small["algorithm.actor.w"].dtype == torch.float16
-    grown = expand_policy(small, own)
-    assert grown.keys() == own.keys()
-    assert torch.equal(grown["algorithm.actor_target.w"], torch.tensor([1.0, 0.0999755859375]))
-    assert torch.equal(grown["algorithm.lonely_target.w"], own["algorithm.lonely_target.w"])
-    assert torch.equal(grown["normalizer.mean"], own["normalizer.mean"])
-    assert torch.equal(grown["normalizer.shift"], own["normalizer.shift"])
+    expanded = expand_policy(small, state)
+    assert expanded.keys() == state.keys()
+    assert torch.equal(expanded["algorithm.actor_target.w"], torch.tensor([1.0, 0.0999755859375]))
+    assert torch.equal(expanded["algorithm.orphan_target.w"], state["algorithm.orphan_target.w"])
+    assert torch.equal(expanded["normalizer.mean"], state["normalizer.mean"])
+    assert torch.equal(expanded["normalizer.shift"], state["normalizer.shift"])
 
 
-def test_an_unknown_policy_lists_those_there_are():
+def test_unknown_policy_lists_the_available_ones():
     with pytest.raises(mrn.UserError, match=r"'FetchPusch'\. Did you mean 'FetchPush'"):
         mrn.load("zoo:FetchPusch")
-    with pytest.raises(mrn.UserError, match="has its latest weights alone"):
+    with pytest.raises(mrn.UserError, match="zoo policies have only their latest weights"):
         mrn.load("zoo:FetchPush", weights="best")
     done = command("eval", "zoo:nothing")
     assert done.returncode == 2
@@ -88,7 +88,7 @@ def test_an_unknown_policy_lists_those_there_are():
 
 
 @pytest.mark.parametrize("name", zoo.entries())
-def test_a_policy_of_the_zoo_is_what_its_card_says(name):
+def test_policy_matches_its_card(name):
     folder, card = zoo.FOLDER / name, zoo.entries()[name]
     agent = mrn.load(f"zoo:{name}")
     assert (agent.config.task, agent.config.method) == (card["task"], card["method"])
@@ -98,17 +98,17 @@ def test_a_policy_of_the_zoo_is_what_its_card_says(name):
     assert read_config(folder) == agent.config
     size = sum(file.stat().st_size for file in folder.iterdir())
     assert size < 900_000
-    for engine, found in card["engines"].items():
-        assert (found["engine"], found["episodes"]) == (engine, 500)
-        assert found["low"] < found["success"] <= found["high"]
+    for engine, result in card["engines"].items():
+        assert (result["engine"], result["episodes"]) == (engine, 500)
+        assert result["low"] < result["success"] <= result["high"]
 
 
-def test_a_policy_of_the_zoo_reaches_its_goals():
-    """As the card says: fewer than 18 of 20 would have a probability below 1e-3 at 99 %."""
+def test_policy_reaches_its_goals():
+    """At the card's 99%, fewer than 18 of 20 successes have a probability below 1e-3."""
     assert mrn.load("zoo:FetchReach").evaluate(20, seed=5).success >= 0.9
 
 
-def test_commands_take_a_policy_of_the_zoo(tmp_path):
+def test_commands_accept_a_zoo_policy(tmp_path):
     done = command("eval", "zoo:FetchReach", "--episodes", "4", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["task"] == "FetchReach"
@@ -117,7 +117,7 @@ def test_commands_take_a_policy_of_the_zoo(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_page_shows_the_cards_and_their_pictures():
+def test_docs_page_shows_the_cards_and_animations():
     page = (ROOT / "docs" / "zoo.md").read_text()
     assert markdown_table(zoo.table()) in page
     for name, card in zoo.entries().items():
@@ -125,7 +125,7 @@ def test_the_page_shows_the_cards_and_their_pictures():
         assert (ROOT / "docs" / "zoo" / f"{name}.gif").stat().st_size < 2_000_000
 
 
-def test_every_file_of_the_zoo_is_in_the_package():
+def test_package_data_includes_every_zoo_file():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     patterns = settings["package-data"]["mrn"]
     source = ROOT / "src" / "mrn"
@@ -136,8 +136,8 @@ def test_every_file_of_the_zoo_is_in_the_package():
 
 
 @pytest.mark.parametrize("name", zoo.entries())
-def test_a_policy_of_the_zoo_sees_what_it_was_trained_to_see(name):
-    """Its normaliser's shift and scale are those of the moments that it has seen, unrounded."""
+def test_normalizer_of_a_policy_is_not_rounded(name):
+    """The shift and scale of its normalizer are computed from unrounded statistics."""
     for norm in mrn.load(f"zoo:{name}").normalizer.children():
         variance = (norm.squares / norm.count).clamp(min=0.01**2)
         assert torch.equal(norm.shift, norm.mean.float())

@@ -64,7 +64,7 @@ def inspect(
 
     import_pyplot()  # before the work: it may not be installed
     agent = mrn.load(run, weights)
-    moments = measure.watch(agent, episodes, seed, engine, progress=True)
+    moments = measure.collect_samples(agent, episodes, seed, engine, progress=True)
     found = measure.inspect(agent, moments, seed)
     console().print(report.table(found))
     for path in report.write(found, agent, moments, out or output_folder(run)):

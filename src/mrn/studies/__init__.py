@@ -1,1 +1,1 @@
-"""Small studies that check the paper's claims: its toy example and its theory."""
+"""Small studies that test the paper's claims: toy example, theory and critic inspection."""

@@ -1,7 +1,8 @@
-"""Trained policies that come with the package: `zoo:NAME` stands wherever one is loaded.
+"""Pretrained policies that ship with the package and are loaded as `zoo:NAME`.
 
-Each is a folder beside this file, as a run's: its settings, its metrics and its weights, these
-without targets and in half precision, and a card that says how it was made and how good it is.
+Each is a folder next to this file, laid out like a run folder: settings, metrics and weights. The
+weights are in half precision, without target networks. A card records how the policy was trained
+and its success rates.
 """
 
 import json
@@ -16,34 +17,34 @@ CARD = "card.json"
 
 FOLDER = Path(__file__).parent
 
-HEADS = ("name", "trained by", "episodes", "minutes", "EnvPool", "Gymnasium")
+COLUMNS = ("name", "trained by", "episodes", "minutes", "EnvPool", "Gymnasium")
 
 
 def entries() -> dict[str, dict[str, Any]]:
-    """The card of each policy, by name."""
+    """Return the cards of all policies, by name."""
     cards = sorted(FOLDER.glob(f"*/{CARD}"))
     return {card.parent.name: json.loads(card.read_text()) for card in cards}
 
 
 def find_entry(run: str | Path) -> Path | None:
-    """The folder of `zoo:NAME`; None for anything else, which is a path.
+    """Return the folder of `zoo:NAME`, or None for a path.
 
     Raises:
-        UserError: There is no policy of that name; lists those there are.
+        UserError: No policy has that name.
     """
     if not str(run).startswith(PREFIX):
         return None
     name = str(run).removeprefix(PREFIX)
     if name not in entries():
-        raise unknown_name("policy of the zoo", name, list(entries()), "`mrn zoo` tells of them")
+        raise unknown_name("zoo policy", name, list(entries()), "`mrn zoo` describes them")
     return FOLDER / name
 
 
 def table() -> Table:
-    """What the cards say: how each was trained, and its success over many episodes in percent."""
+    """Return how each policy was trained, and its success rate with interval per engine."""
 
-    def share(found: dict[str, float]) -> str:
-        return f"{found['success']:.1%} [{100 * found['low']:.1f}, {100 * found['high']:.1f}]"
+    def success_rate(result: dict[str, float]) -> str:
+        return f"{result['success']:.1%} [{100 * result['low']:.1f}, {100 * result['high']:.1f}]"
 
     rows = [
         (
@@ -51,9 +52,9 @@ def table() -> Table:
             f"{card['method']}, seed {card['seed']}",
             f"{card['episodes']:,}",
             f"{card['minutes']:.1f}",
-            share(card["engines"]["envpool"]),
-            share(card["engines"]["gymnasium"]),
+            success_rate(card["engines"]["envpool"]),
+            success_rate(card["engines"]["gymnasium"]),
         )
         for name, card in entries().items()
     ]
-    return HEADS, rows
+    return COLUMNS, rows

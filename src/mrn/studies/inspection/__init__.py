@@ -1,1 +1,1 @@
-"""A look into a trained critic."""
+"""Inspection of a trained critic (`mrn inspect`)."""

@@ -1,1 +1,1 @@
-"""The paper's theory, checked on exact values of small problems (Sec. 3.1)."""
+"""Tests of the paper's theory on small MDPs with exact optimal values (Sec. 3.1)."""

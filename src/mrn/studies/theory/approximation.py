@@ -1,4 +1,4 @@
-"""Proposition 1 and Theorem 2: the axioms on trained heads, and the landmark construction."""
+"""Proposition 1 (axioms on trained networks) and Theorem 2 (landmark construction)."""
 
 import numpy as np
 import torch
@@ -15,41 +15,41 @@ from mrn.utils.tables import Table
 
 ETA = 0.3
 TRAINING = Settings(etas=(ETA,), test_pairs=1000, iterations=300)
-"""Enough to fit the 20 pairs of the toy example."""
-TRIPLES, PAIRS = 20_000, 2_000
+"""Training long enough to fit the 20 pairs of the toy example."""
+NUM_TRIPLES, NUM_PAIRS = 20_000, 2_000
 LANDMARKS = (1, 4, 16, 64, 256, 1024, 4096)
 
 
 def axioms_table() -> Table:
-    """Proposition 1 on every kind of network of the toy example, trained, in float64."""
+    """Test Proposition 1 on every trained network of the toy example, in float64."""
     rows = []
-    for name, kind in MODELS.items():
+    for name, model_type in MODELS.items():
         fit = train(name, TRAINING)
-        at, lowest, excess = [], [], []
+        self_distance, smallest, excess = [], [], []
         for seed in TRAINING.seeds:
             model = fit.model(ETA, seed).double()
-            x, y, z = _points(seed, "triples", 3 * TRIPLES).unflatten(0, (3, -1))
+            x, y, z = _sample_points(seed, "triples", 3 * NUM_TRIPLES).unflatten(0, (3, -1))
             with torch.no_grad():
                 direct, first, second = model(x, z), model(x, y), model(y, z)
-                at.append(model(x, x).abs().max())
-            lowest.append(direct.min())
+                self_distance.append(model(x, x).abs().max())
+            smallest.append(direct.min())
             excess.append(direct - first - second)
-        above = torch.cat(excess)
+        all_excess = torch.cat(excess)
         rows.append(
             (
-                kind.title,
-                f"{max(at):.2g}",
-                f"{min(lowest):.2g}",
-                f"{(above > 1e-9).double().mean():.2%}",
-                f"{above.max():.2g}",
+                model_type.title,
+                f"{max(self_distance):.2g}",
+                f"{min(smallest):.2g}",
+                f"{(all_excess > 1e-9).double().mean():.2%}",
+                f"{all_excess.max():.2g}",
             )
         )
-    heads = ("trained network", "largest abs d(x, x)", "smallest d(x, z)", "triples broken")
-    return (*heads, "largest d(x, z) - d(x, y) - d(y, z)"), rows
+    columns = ("trained network", "max abs d(x, x)", "min d(x, z)", "violations")
+    return (*columns, "max d(x, z) - d(x, y) - d(y, z)"), rows
 
 
 def landmark_error(to_start: Tensor, to_goal: Tensor, exact: Tensor) -> tuple[float, float]:
-    """Mean and largest error of max_i relu(v(x, xi_i) - v(y, xi_i)) beside v(x, y).
+    """Return the mean and maximum error of max_i relu(v(x, xi_i) - v(y, xi_i)) against v(x, y).
 
     Args:
         to_start: v(x, xi_i), (pairs, landmarks).
@@ -61,9 +61,9 @@ def landmark_error(to_start: Tensor, to_goal: Tensor, exact: Tensor) -> tuple[fl
 
 
 def landmarks_table() -> Table:
-    """Theorem 2's construction with the first K of one sequence of random landmarks."""
-    start, goal = _points(0, "pairs", 2 * PAIRS).unflatten(0, (2, -1))
-    landmarks = _points(0, "landmarks", max(LANDMARKS))
+    """Measure Theorem 2's construction with the first K landmarks of one random sequence."""
+    start, goal = _sample_points(0, "pairs", 2 * NUM_PAIRS).unflatten(0, (2, -1))
+    landmarks = _sample_points(0, "landmarks", max(LANDMARKS))
     columns = []
     for target in (slope_length, shortest_path_length):
         to_start, to_goal = (target(p[:, None], landmarks, ETA) for p in (start, goal))
@@ -75,17 +75,19 @@ def landmarks_table() -> Table:
         errors = [column[i] if i < len(column) else ("", "") for column in columns]
         cells = [f"{e:.4f}" if e != "" else e for pair in errors for e in pair]
         rows.append((f"{k:,}", *cells))
-    which = [f"{what}: {how}" for what in ("slope", "d*", "MDP") for how in ("mean", "largest")]
-    return ("landmarks", *which), rows
+    headings = [
+        f"{target}: {kind}" for target in ("slope", "d*", "MDP") for kind in ("mean", "max")
+    ]
+    return ("landmarks", *headings), rows
 
 
 def _lifted_errors() -> list[tuple[float, float]]:
-    """The same for -Q^ of a random MDP: 32 pairs and their copies are 64 points in all."""
+    """Return the errors for -Q^ of a random MDP, whose 32 pairs and their copies are 64 points."""
     generator = np.random.default_rng(derive_seed(0, "landmarks"))
     mdps = random_mdps(1, 8, 4, True, generator)
     gamma = 0.9
     q = optimal_values(mdps, pair_rewards(mdps.pairs), gamma)
-    v = torch.from_numpy(-lift(q, q, far=-1 / (1 - gamma))[0])  # (64, 64)
+    v = torch.from_numpy(-lift(q, q, exit_value=-1 / (1 - gamma))[0])  # (64, 64)
     shuffled = v[:, torch.from_numpy(generator.permutation(len(v)))]
     x, y = torch.cartesian_prod(torch.arange(len(v)), torch.arange(len(v))).unbind(-1)
     return [
@@ -93,6 +95,6 @@ def _lifted_errors() -> list[tuple[float, float]]:
     ]
 
 
-def _points(seed: int, purpose: str, count: int) -> Tensor:
+def _sample_points(seed: int, purpose: str, count: int) -> Tensor:
     generator = make_generator(seed, f"theory {purpose}", torch.device("cpu"))
     return torch.rand(count, 2, generator=generator, dtype=torch.float64)

@@ -1,11 +1,11 @@
-"""Small goal-conditioned MDPs, many at once, and their exact optimal values in float64.
+"""Batches of small goal-conditioned MDPs, and their exact optimal values in float64.
 
-As the paper defines them (Sec. 2.1): X is the set of pairs x = (s, a), M maps pairs to goals, the
-reward is 0 at a pair with M(x) = g and -1 at all others, and nothing ends at the goal. So
+Definitions from the paper (Sec. 2.1): X is the set of pairs x = (s, a), and M maps pairs to goals.
+The reward is 0 at a pair with M(x) = g and -1 at all others. Episodes do not end at the goal. So
 
     Q*(x, g) = r(x, g) + gamma E_{s' ~ T(x)} max_{a'} Q*((s', a'), g),
 
-a number in [-1 / (1 - gamma), 0]. Pair number i is (state i // actions, action i % actions).
+a number in [-1 / (1 - gamma), 0]. Pair i is (state i // actions, action i % actions).
 """
 
 from dataclasses import dataclass
@@ -13,31 +13,31 @@ from dataclasses import dataclass
 import numpy as np
 
 TOLERANCE = 1e-10
-"""How far a computed value may be from the exact one."""
+"""Maximum error of a computed value."""
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
 class MDPs:
-    """Several MDPs with the same numbers of states and actions."""
+    """A batch of MDPs with the same numbers of states and actions."""
 
     transitions: Array
-    """(mdps, pairs, states): probability of the next state."""
+    """Probabilities of the next state, (mdps, pairs, states)."""
 
     @property
     def states(self) -> int:
-        """Number of states of each."""
+        """Number of states of each MDP."""
         return int(self.transitions.shape[-1])
 
     @property
     def pairs(self) -> int:
-        """Number of state-action pairs of each."""
+        """Number of state-action pairs of each MDP."""
         return int(self.transitions.shape[-2])
 
     @property
-    def can_stay(self) -> Array:
-        """(mdps, pairs): whether taking the pair again and again stays in its state."""
+    def is_self_loop(self) -> Array:
+        """Whether a pair leads back to its own state with certainty, (mdps, pairs)."""
         own_state = np.arange(self.pairs) // (self.pairs // self.states)
         return self.transitions[:, np.arange(self.pairs), own_state] == 1
 
@@ -45,53 +45,54 @@ class MDPs:
 def random_mdps(
     count: int, states: int, actions: int, stochastic: bool, generator: np.random.Generator
 ) -> MDPs:
-    """MDPs whose pairs lead to random states: one each, or several with random probabilities.
+    """Generate MDPs with random dynamics.
 
-    Next states are few, so that some goals are far, and some out of reach.
+    In a deterministic MDP each pair leads to one random state; in a stochastic one to several, with
+    random probabilities. Next states are few, so that some goals are far away or unreachable.
     """
     shape = (count, states * actions, states)
     if not stochastic:
         next_state = generator.integers(states, size=shape[:2])
         return MDPs(np.eye(states)[next_state])
-    likely = generator.exponential(size=shape) * (generator.random(shape) < 2 / states)
+    sparse = generator.exponential(size=shape) * (generator.random(shape) < 2 / states)
     anywhere = np.eye(states)[generator.integers(states, size=shape[:2])]
-    weights = likely + 0.1 * anywhere  # at least one next state
+    weights = sparse + 0.1 * anywhere  # at least one next state
     return MDPs(weights / weights.sum(axis=-1, keepdims=True))
 
 
-def random_maps(count: int, pairs: int, goals: int, generator: np.random.Generator) -> Array:
-    """A map M from pairs onto goals for each MDP, (count, pairs)."""
-    drawn = generator.integers(goals, size=(count, pairs))
-    drawn[:, :goals] = np.arange(goals)  # every goal has a pair
-    return generator.permuted(drawn, axis=1)
+def random_goal_maps(count: int, pairs: int, goals: int, generator: np.random.Generator) -> Array:
+    """Generate a random map M from pairs onto goals for each MDP, (count, pairs)."""
+    maps = generator.integers(goals, size=(count, pairs))
+    maps[:, :goals] = np.arange(goals)  # every goal has a pair
+    return generator.permuted(maps, axis=1)
 
 
 def pair_rewards(pairs: int) -> Array:
-    """(pairs, pairs): the rewards where every pair is a goal of its own (M is the identity)."""
+    """Return the rewards if every pair is its own goal (M is the identity), (pairs, pairs)."""
     return np.eye(pairs) - 1
 
 
 def goal_rewards(goal_of: Array, goals: int) -> Array:
-    """(..., pairs, goals): the rewards for a map M from pairs to goals."""
+    """Return the rewards for a map M from pairs to goals, (..., pairs, goals)."""
     return np.eye(goals)[goal_of] - 1
 
 
 def optimal_values(mdps: MDPs, rewards: Array, gamma: float) -> Array:
-    """Q*, (mdps, pairs, goals), by value iteration, exact up to `TOLERANCE`."""
+    """Compute Q*, (mdps, pairs, goals), by value iteration, exact up to `TOLERANCE`."""
     actions = mdps.pairs // mdps.states
     q = np.broadcast_to(rewards, (len(mdps.transitions), mdps.pairs, rewards.shape[-1]))
     change = np.inf
-    while change > TOLERANCE * (1 - gamma) / gamma:  # then Q* is at most TOLERANCE away
+    while change > TOLERANCE * (1 - gamma) / gamma:  # bounds the error by TOLERANCE
         best = q.reshape(len(q), mdps.states, actions, -1).max(axis=2)  # (mdps, states, goals)
-        after = rewards + gamma * (mdps.transitions @ best)
-        change, q = np.abs(after - q).max(), after
+        updated = rewards + gamma * (mdps.transitions @ best)
+        change, q = np.abs(updated - q).max(), updated
     return q
 
 
 def next_state_values(q: Array, rewards: Array, gamma: float) -> Array:
-    """Q* where the reward is taken at the next pair, as the robot tasks do.
+    """Return Q* for a reward that depends on the next pair, as in the robot tasks.
 
-    The return then lacks its first reward and is discounted once less: (Q* - r) / gamma. The
+    The return then lacks its first reward and one factor of the discount: (Q* - r) / gamma. The
     optimal policies are the same.
     """
     return (q - rewards) / gamma

@@ -1,4 +1,4 @@
-"""The toy example's networks: d(x0, xg) from the critics' own parts, all of one size."""
+"""Networks of the toy example: d(x0, xg) built from the critics' modules, all of one size."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,48 +13,48 @@ from mrn.critics.heads import ENCODER_DIM, HEADS, Head, HeadDesign
 from mrn.critics.monolithic import Monolithic
 
 POINTS = Dims(state=2, action=0, goal=2)
-"""The start is a state, the goal a goal, and there are no actions."""
+"""Points of the square as critic inputs: starts are states, and there are no actions."""
 
 
 class QuasimetricModel(nn.Module):
     """d(x0, xg) = head(e(x0), e(xg)).
 
-    Start and goal live in the same square, so they share one encoder: the head's guarantees for
-    embeddings then are guarantees for points.
+    Start and goal are points of the same square, so they share one encoder. The head's guarantees
+    for embeddings therefore hold for points.
     """
 
     def __init__(self, width: int, head: Head) -> None:
-        """Build an encoder of two layers below the head, as the critics have."""
+        """Build a two-layer encoder below the head, as in the critics."""
         super().__init__()
         self.encoder = mlp([2, width, width], activate_last=True)
         self.head = head
 
     def forward(self, start: Tensor, goal: Tensor) -> Tensor:
-        """d, shape (B,)."""
+        """Return d, shape (B,)."""
         return self.head(self.encoder(start), self.encoder(goal))
 
 
 class CriticModel(nn.Module):
-    """d(x0, xg) = -Q(x0, no action, xg), for critics that promise nothing about distances."""
+    """d(x0, xg) = -Q(x0, no action, xg), for critics that are not quasimetrics."""
 
     def __init__(self, critic: Critic) -> None:
-        """Wrap a critic of `POINTS`."""
+        """Wrap a critic with the dimensions `POINTS`."""
         super().__init__()
         self.critic = critic
 
     def forward(self, start: Tensor, goal: Tensor) -> Tensor:
-        """d, shape (B,)."""
+        """Return d, shape (B,)."""
         return -self.critic(start, start[..., :0], goal)
 
 
 @dataclass(frozen=True)
 class Model:
-    """A network of the study."""
+    """A type of network in the study."""
 
     title: str
-    """Its name in pictures and tables."""
+    """Name in figures and tables."""
     build: Callable[[int, int], nn.Module]
-    """(width of the encoder, free size) -> network."""
+    """Builds a network from the encoder width and the size that sets its parameter count."""
 
 
 def _metric(title: str, head: HeadDesign) -> Model:
@@ -75,7 +75,7 @@ MODELS: dict[str, Model] = {
 
 
 def make_model(name: str, width: int) -> nn.Module:
-    """A network with as many parameters as a monolithic one of the given width."""
+    """Build a network with the parameter count of a monolithic one of the given width."""
     build = MODELS[name].build
     encoder = round(ENCODER_DIM * width / REFERENCE_HIDDEN_DIM)
     with torch.device("meta"):  # shapes only: no memory, no random numbers

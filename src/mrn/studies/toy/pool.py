@@ -1,4 +1,4 @@
-"""Work for several processes: it shows how far it is, and Ctrl-C ends all of it at once."""
+"""Process pool with a progress bar that stops all workers on Ctrl-C."""
 
 import multiprocessing
 import signal
@@ -20,42 +20,49 @@ Result = TypeVar("Result")
 
 
 def run_all(work: Mapping[str, Callable[[], Result]], workers: int) -> dict[str, Result]:
-    """Do all the work, by its names, each piece in a process with one thread.
+    """Run named tasks in parallel, each in a process with one thread.
 
-    The last ones are started first. On leaving, however that comes about, no process is left.
+    Tasks start in reverse order. No process outlives the call, even if it raises.
+
+    Args:
+        work: The functions to call, by name.
+        workers: Number of processes.
+
+    Returns:
+        The results by name, in the order of `work`.
 
     Raises:
         RunError: A process was killed.
     """
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, context, _prepare)
+    pool = ProcessPoolExecutor(workers, context, _initialize_worker)
     try:
         with kill_children_on_error():
-            with _without_ctrl_c():  # each `submit` may start a process
+            with _block_sigint():  # each `submit` may start a process
                 names = {pool.submit(work[name]): name for name in reversed(list(work))}
             results = _collect(names)
     except BaseException as error:
         pool.shutdown(cancel_futures=True)
         if isinstance(error, BrokenProcessPool):
             raise RunError(
-                "a process of the study was killed; was there too little memory?"
+                "a process of the study was killed, possibly because it ran out of memory"
             ) from None
         raise
     pool.shutdown()
     return {name: results[name] for name in work}
 
 
-def _prepare() -> None:
-    """In each process: do not outlive the study, and leave the other cores to the others."""
+def _initialize_worker() -> None:
+    """Tie a worker to the lifetime of its parent, and limit it to one thread."""
     set_parent_death_signal(signal.SIGKILL)
     torch.set_num_threads(1)
 
 
 @contextmanager
-def _without_ctrl_c() -> Iterator[None]:
-    """Processes started in this block never see Ctrl-C: a terminal sends it to all of them.
+def _block_sigint() -> Iterator[None]:
+    """Block SIGINT in processes started in this block, since a terminal sends it to all of them.
 
-    They inherit what is blocked. Here it arrives at the end of the block.
+    Workers inherit the signal mask. This process receives the signal at the end of the block.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -65,7 +72,7 @@ def _without_ctrl_c() -> Iterator[None]:
 
 
 def _collect(names: Mapping["Future[Result]", str]) -> dict[str, Result]:
-    """The results by name, with a bar on a terminal and a line for each elsewhere."""
+    """Return the results by name, showing a progress bar on a terminal and a line per result."""
     console = Console(file=sys.stderr, highlight=False)
     bar = Progress(
         TextColumn("{task.description}"),

@@ -1,4 +1,4 @@
-"""`mrn toy`: the study, its pictures, its numbers as CSV, and its tables for a page."""
+"""Output of `mrn toy`: figures, CSV files and tables."""
 
 import csv
 import io
@@ -10,7 +10,14 @@ import numpy as np
 
 from mrn.studies.toy.figure import asymmetric_share, draw_parts, draw_study
 from mrn.studies.toy.models import MODELS
-from mrn.studies.toy.study import CHANGED, CHANGED_ETAS, Fit, constant_error, sensitivity, study
+from mrn.studies.toy.study import (
+    SENSITIVITY_ETAS,
+    SENSITIVITY_MODELS,
+    Fit,
+    constant_error,
+    sensitivity,
+    study,
+)
 from mrn.utils.device import default_threads
 from mrn.utils.errors import Interrupted
 from mrn.utils.files import make_writable_folder, write_atomically
@@ -21,26 +28,26 @@ Row = dict[str, str]
 
 
 def run(folder: Path, with_sensitivity: bool = False, page: Path | None = None) -> list[Table]:
-    """Run the study, write pictures and CSV files into the folder, and return the tables.
+    """Run the study, write figures and CSV files, and return the tables.
 
     Args:
-        folder: Made if missing.
-        with_sensitivity: Also measure what decides between MRN and the monolithic network.
-        page: A Markdown page whose marked sections are replaced by the tables.
+        folder: Output folder; created if missing.
+        with_sensitivity: Also vary the settings to see when MRN beats the monolithic network.
+        page: Markdown page whose marked sections are replaced by the tables.
 
     Raises:
-        UserError: The folder cannot be made, or the page has no place for the tables.
-        Interrupted: Ctrl-C ended it; all its processes have ended.
+        UserError: The folder cannot be created, or a section of the page is missing.
+        Interrupted: Ctrl-C stopped the study; all worker processes have exited.
     """
     try:
         return _run(folder, with_sensitivity, page)
     except KeyboardInterrupt:
-        message = f"{signal.SIGINT.name}: the study was not finished; start it again with mrn toy"
+        message = f"{signal.SIGINT.name}: the study was not finished; restart it with `mrn toy`"
         raise Interrupted(signal.SIGINT, message) from None
 
 
 def _run(folder: Path, with_sensitivity: bool, page: Path | None) -> list[Table]:
-    import_pyplot()  # if it is missing, say so before minutes of training, not after
+    import_pyplot()  # fail before the training if Matplotlib is missing
     if page:
         require_sections(page, ["best", "sensitivity"] if with_sensitivity else ["best"])
     make_writable_folder(folder)
@@ -53,8 +60,10 @@ def _run(folder: Path, with_sensitivity: bool, page: Path | None) -> list[Table]
     draw_parts(fits[0], folder / "parts")
     tables = {"best": best_table(folder)}
     if with_sensitivity:
-        changed = sensitivity(workers)
-        rows = ({"change": what} | row for what, some in changed.items() for row in _best(some))
+        variations = sensitivity(workers)
+        rows = (
+            {"change": label} | row for label, group in variations.items() for row in _best(group)
+        )
         _write_csv(folder / "sensitivity.csv", rows)
         tables["sensitivity"] = sensitivity_table(folder)
     if page:
@@ -63,11 +72,11 @@ def _run(folder: Path, with_sensitivity: bool, page: Path | None) -> list[Table]
 
 
 def best_table(folder: Path) -> Table:
-    """Best errors by kind of network and eta, mean and standard error over seeds."""
+    """Return the best errors by network and eta, with mean and standard error over seeds."""
     rows = _read_csv(folder / "best.csv")
     etas = list(dict.fromkeys(row["eta"] for row in rows))
     titles = {name: model.title for name, model in MODELS.items()}
-    titles["constant"] = "the best constant"
+    titles["constant"] = "best constant"
     body = [
         (title, *(_mean_and_error(_errors(rows, model=name, eta=eta)) for eta in etas))
         for name, title in titles.items()
@@ -76,9 +85,9 @@ def best_table(folder: Path) -> Table:
 
 
 def sensitivity_table(folder: Path) -> Table:
-    """Means over seeds of the best errors of two networks, by what was changed."""
+    """Return the best errors of two networks by changed setting, as means over seeds."""
     rows = _read_csv(folder / "sensitivity.csv")
-    columns = [(eta, name) for eta in map(str, CHANGED_ETAS) for name in CHANGED]
+    columns = [(eta, name) for eta in map(str, SENSITIVITY_ETAS) for name in SENSITIVITY_MODELS]
     body = [
         (
             change,
@@ -86,11 +95,14 @@ def sensitivity_table(folder: Path) -> Table:
         )
         for change in dict.fromkeys(row["change"] for row in rows)
     ]
-    return ("changed", *(f"{MODELS[name].title}, eta = {eta}" for eta, name in columns)), body
+    return (
+        "changed setting",
+        *(f"{MODELS[name].title}, eta = {eta}" for eta, name in columns),
+    ), body
 
 
 def _errors(rows: list[Row], **where: str) -> list[float]:
-    """Over seeds."""
+    """Return the errors of all seeds in the matching rows."""
     return [float(row["error"]) for row in rows if all(row[key] == where[key] for key in where)]
 
 
@@ -103,28 +115,28 @@ def _mean_and_error(errors: list[float]) -> str:
 
 
 def _best(fits: Iterable[Fit]) -> Iterable[Row]:
-    """A row per network: its lowest error, and when."""
+    """Yield a row per network: its lowest error and the iteration."""
     for fit in fits:
         for (i, j), error in np.ndenumerate(fit.best):
-            yield _row(fit, i, j) | _measured(int(fit.best_iteration[i, j]), error)
+            yield _row(fit, i, j) | _format_error(int(fit.best_iteration[i, j]), error)
 
 
 def _constants(fit: Fit) -> Iterable[Row]:
-    """A row per problem: the error of the best constant."""
+    """Yield a row per eta and seed: the error of the best constant."""
     for i, j in np.ndindex(fit.best.shape):
         error = constant_error(fit.settings, fit.settings.etas[i], fit.settings.seeds[j])
-        yield _row(fit, i, j) | {"model": "constant", "parameters": "1"} | _measured("", error)
+        yield _row(fit, i, j) | {"model": "constant", "parameters": "1"} | _format_error("", error)
 
 
 def _curves(fits: Iterable[Fit]) -> Iterable[Row]:
-    """A row per network and measurement."""
+    """Yield a row per network and measurement."""
     for fit in fits:
         for (time, i, j), error in np.ndenumerate(fit.errors):
-            yield _row(fit, i, j) | _measured(fit.iterations[time], error)
+            yield _row(fit, i, j) | _format_error(fit.iterations[time], error)
 
 
 def _shares(fit: Fit) -> Iterable[Row]:
-    """A row per network: the share of its asymmetric part."""
+    """Yield a row per network: the share of its asymmetric part."""
     for i, j in np.ndindex(fit.best.shape):
         share = asymmetric_share(fit, fit.settings.etas[i], fit.settings.seeds[j])
         yield _row(fit, i, j) | {"asymmetric_share": f"{share:.4f}"}
@@ -139,7 +151,7 @@ def _row(fit: Fit, eta: int, seed: int) -> Row:
     }
 
 
-def _measured(iteration: int | str, error: float) -> Row:
+def _format_error(iteration: int | str, error: float) -> Row:
     return {"iteration": str(iteration), "error": f"{error:.6g}"}
 
 

@@ -1,7 +1,7 @@
 """The paper's toy example: learn shortest paths in a square from 20 pairs of points (Sec. 3.2).
 
-The error is the mean squared one, everywhere: it is what training minimises on the 20 pairs, and
-what is reported on 10,000 others.
+All errors are mean squared errors: the training loss on the 20 pairs, and the test error on 10,000
+other pairs.
 """
 
 import dataclasses
@@ -21,64 +21,64 @@ from mrn.studies.toy.pool import run_all
 from mrn.studies.toy.square import shortest_path_length, slope_length
 from mrn.utils.seeding import make_generator, seeded_weights
 
-CHUNK = 1000
-"""Pairs of the test set evaluated at a time, so that what is in between stays small."""
+TEST_CHUNK = 1000
+"""Number of test pairs evaluated at a time, to limit the memory of intermediate results."""
 
-CHANGED, CHANGED_ETAS = ("mrn", "monolithic"), (0.1, 0.3)
-"""The networks and strips of `sensitivity`."""
+SENSITIVITY_MODELS, SENSITIVITY_ETAS = ("mrn", "monolithic"), (0.1, 0.3)
+"""Networks and strip widths of `sensitivity`."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the paper fixes (strips, pairs) and what it leaves open (the rest)."""
+    """Settings of the study; the paper specifies the strips and pairs, the rest are our choices."""
 
     etas: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)
     """Widths of the strip."""
     seeds: tuple[int, ...] = (100, 200, 300, 400, 500)
-    """Each draws its own pairs (the same for every eta) and its own initial weights."""
+    """Seeds of the pairs (shared by all etas) and of the initial weights."""
     pairs: int = 20
-    """Pairs to learn from."""
+    """Number of training pairs."""
     test_pairs: int = 10_000
-    """Pairs to measure the error on."""
+    """Number of test pairs."""
     width: int = 64
-    """Width of the monolithic network; all others have as many parameters."""
+    """Width of the monolithic network; all others match its parameter count."""
     learning_rate: float = 1e-3
-    """Of Adam, on all pairs at once."""
+    """Learning rate of full-batch Adam."""
     iterations: int = 1000
-    """Steps of Adam."""
+    """Number of Adam steps."""
     scale: float = 1.0
-    """What every network's output is multiplied by."""
+    """Factor applied to the output of every network."""
     target: Callable[[Tensor, Tensor, Tensor], Tensor] = shortest_path_length
-    """(start, goal, eta) -> the distance to learn."""
+    """Distance to learn, a function of start, goal and eta."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """One kind of network, trained once per eta and seed."""
+    """Training results of one type of network, for every eta and seed."""
 
     name: str
     settings: Settings
     parameters: int
-    """Trainable values of one network."""
+    """Parameter count of one network."""
     iterations: tuple[int, ...]
-    """When the error was measured."""
+    """Iterations at which the test error was measured."""
     errors: np.ndarray
-    """(times, etas, seeds): mean squared error on the test pairs."""
+    """Mean squared error on the test pairs, (iterations, etas, seeds)."""
     weights: dict[str, np.ndarray]
-    """(etas x seeds, ...): each network's weights at its best."""
+    """Weights of each network at its lowest test error, (etas x seeds, ...)."""
 
     @property
     def best(self) -> np.ndarray:
-        """The lowest error over the iterations, (etas, seeds)."""
+        """Lowest test error over the iterations, (etas, seeds)."""
         return self.errors.min(axis=0)
 
     @property
     def best_iteration(self) -> np.ndarray:
-        """When it was reached, (etas, seeds)."""
+        """Iteration of the lowest test error, (etas, seeds)."""
         return np.array(self.iterations)[self.errors.argmin(axis=0)]
 
     def model(self, eta: float, seed: int) -> nn.Module:
-        """The trained network of one eta and seed, at its best."""
+        """Return the network of one eta and seed at its lowest test error."""
         row = self.settings.etas.index(eta) * len(self.settings.seeds)
         row += self.settings.seeds.index(seed)
         model = make_model(self.name, self.settings.width)
@@ -86,21 +86,21 @@ class Fit:
         return model
 
 
-def times(iterations: int) -> tuple[int, ...]:
-    """When to measure: at the start, then at gaps that grow with the iteration, and at the end."""
+def measurement_iterations(iterations: int) -> tuple[int, ...]:
+    """Return when to measure: at the start, then at growing intervals, and at the end."""
     steps = math.ceil(math.log(max(iterations, 1), 1.3))
     return tuple(sorted({0, iterations, *(int(1.3**step) for step in range(steps))}))
 
 
 def train(name: str, settings: Settings) -> Fit:
-    """Train all networks of one kind, over etas and seeds, as one batched network.
+    """Train one type of network for all etas and seeds, as a single batched network.
 
-    A loss that is the sum of the networks' losses gives each its own gradient, and Adam treats
-    every weight by itself, so each network learns as if it were alone.
+    The gradient of the summed loss is the gradient of each network's own loss, and Adam updates
+    every weight independently. Each network therefore learns as if trained alone.
     """
     eta = torch.tensor(settings.etas).repeat_interleave(len(settings.seeds))  # (nets,)
-    learn = _problem(settings, eta, "toy learn", settings.pairs)
-    test = _problem(settings, eta, "toy test", settings.test_pairs)
+    train_set = _make_dataset(settings, eta, "toy learn", settings.pairs)
+    test_set = _make_dataset(settings, eta, "toy test", settings.test_pairs)
 
     models = []
     for seed in settings.seeds * len(settings.etas):
@@ -118,22 +118,22 @@ def train(name: str, settings: Settings) -> Fit:
 
     @torch.no_grad()
     def test_error() -> Tensor:
-        parts = zip(*(x.split(CHUNK, dim=1) for x in test), strict=True)
+        parts = zip(*(x.split(TEST_CHUNK, dim=1) for x in test_set), strict=True)
         return torch.cat([squared_error(*part) for part in parts], dim=1).mean(1)
 
     adam = torch.optim.Adam(weights.values(), lr=settings.learning_rate)
-    at_best = {key: value.detach().clone() for key, value in weights.items()}
-    lowest = torch.full((len(models),), torch.inf)
-    errors, measured = [], times(settings.iterations)
+    best_weights = {key: value.detach().clone() for key, value in weights.items()}
+    lowest_error = torch.full((len(models),), torch.inf)
+    errors, measured = [], measurement_iterations(settings.iterations)
     for iteration in range(settings.iterations + 1):
         if iteration in measured:
             errors.append(test_error())
-            better = errors[-1] < lowest
-            lowest = torch.minimum(lowest, errors[-1])
+            better = errors[-1] < lowest_error
+            lowest_error = torch.minimum(lowest_error, errors[-1])
             for key, value in weights.items():
-                at_best[key][better] = value.detach()[better]
+                best_weights[key][better] = value.detach()[better]
         adam.zero_grad()
-        squared_error(*learn).mean(1).sum().backward()
+        squared_error(*train_set).mean(1).sum().backward()
         adam.step()
     return Fit(
         name,
@@ -141,50 +141,50 @@ def train(name: str, settings: Settings) -> Fit:
         count_parameters(skeleton),
         measured,
         torch.stack(errors).unflatten(1, (len(settings.etas), -1)).numpy(),
-        {key: value.numpy() for key, value in at_best.items()},
+        {key: value.numpy() for key, value in best_weights.items()},
     )
 
 
-def _problem(settings: Settings, eta: Tensor, purpose: str, count: int) -> tuple[Tensor, ...]:
-    """Starts and goals, (nets, pairs, 2), and their distances, (nets, pairs)."""
-    points = [draw_pairs(seed, purpose, count) for seed in settings.seeds]
+def _make_dataset(settings: Settings, eta: Tensor, purpose: str, count: int) -> tuple[Tensor, ...]:
+    """Return starts and goals, (nets, pairs, 2), and their distances, (nets, pairs)."""
+    points = [sample_pairs(seed, purpose, count) for seed in settings.seeds]
     start, goal = torch.stack(points * len(settings.etas)).unbind(1)
     return start, goal, settings.target(start, goal, eta[:, None])
 
 
-def draw_pairs(seed: int, purpose: str, count: int) -> Tensor:
-    """Uniform pairs of points, (2, count, 2); a larger count only adds to them."""
+def sample_pairs(seed: int, purpose: str, count: int) -> Tensor:
+    """Sample uniform pairs of points, (2, count, 2); a larger count extends the same sequence."""
     generator = make_generator(seed, purpose, torch.device("cpu"))
     return torch.rand(count, 2, 2, generator=generator).transpose(0, 1)
 
 
 def constant_error(settings: Settings, eta: float, seed: int) -> float:
-    """The error of the best constant, which is the variance of the distances to be learned."""
-    start, goal = draw_pairs(seed, "toy test", settings.test_pairs)
+    """Return the error of the best constant, which is the variance of the target distances."""
+    start, goal = sample_pairs(seed, "toy test", settings.test_pairs)
     return float(settings.target(start, goal, torch.tensor(eta)).var(correction=0))
 
 
 def train_all(jobs: Mapping[str, tuple[str, Settings]], workers: int) -> dict[str, Fit]:
-    """Train several kinds, one per process and thread: the same numbers for any number of cores.
+    """Train several types of network in parallel, each in one process with one thread.
 
-    The last ones of a study take longest (IQE sorts), and `run_all` starts with those.
+    Results do not depend on the number of workers. `run_all` starts with the last ones, which take
+    longest (IQE sorts).
     """
     return run_all({title: partial(train, *job) for title, job in jobs.items()}, workers)
 
 
 def study(workers: int) -> list[Fit]:
-    """The toy example with every kind of network."""
+    """Run the toy example with every type of network."""
     jobs = {model.title: (name, Settings()) for name, model in MODELS.items()}
     return list(train_all(jobs, workers).values())
 
 
 def sensitivity(workers: int) -> dict[str, list[Fit]]:
-    """What decides between MRN and the monolithic network where the strip is narrow.
+    """Vary one setting at a time to see when MRN beats the monolithic network on narrow strips.
 
-    One setting at a time is moved: those of the training first, then the number of pairs, and
-    last the distance itself.
+    The variations cover the training settings, the number of pairs and the distance itself.
     """
-    base = Settings(etas=CHANGED_ETAS)
+    base = Settings(etas=SENSITIVITY_ETAS)
     changes: dict[str, dict[str, object]] = {
         "as in the study": {},
         "learning rate 3e-4": {"learning_rate": 3e-4},
@@ -200,9 +200,9 @@ def sensitivity(workers: int) -> dict[str, list[Fit]]:
         "no jump (slope)": {"target": slope_length},
     }
     jobs = {
-        f"{MODELS[name].title}, {what}": (name, dataclasses.replace(base, **change))  # type: ignore[arg-type]
-        for what, change in changes.items()
-        for name in CHANGED
+        f"{MODELS[name].title}, {label}": (name, dataclasses.replace(base, **change))  # type: ignore[arg-type]
+        for label, change in changes.items()
+        for name in SENSITIVITY_MODELS
     }
     fits = list(train_all(jobs, workers).values())
-    return {what: fits[2 * i : 2 * i + 2] for i, what in enumerate(changes)}
+    return {label: fits[2 * i : 2 * i + 2] for i, label in enumerate(changes)}
