@@ -159,7 +159,7 @@ def test_space_mismatch_raises_and_closes_the_environments(name, message, async_
 
 @pytest.mark.parametrize("name", TASKS)
 def test_envpool_episode_depends_only_on_seed_and_number(name):
-    """Resuming relies on this: episodes can be skipped, whatever actions were taken in them."""
+    """Resuming relies on this: resets can skip episodes, regardless of their actions."""
     spec = TASKS[name].spec
     rng = np.random.default_rng(0)
     actions = rng.uniform(-1, 1, (spec.horizon, 2, spec.action_dim))
