@@ -85,10 +85,10 @@ def test_an_environment_that_has_changed_since_the_training(tmp_path, monkeypatc
     agent = mrn.load(tmp_path / "policy.safetensors")
     assert agent.evaluate(2).episodes == 2
     monkeypatch.setattr(custom_envs.Grows, "more", 3)
-    message = (
-        r"'tests.envs.custom_envs:Grows-v0' has changed: observation had 2 values, now has"
-    )
-    with pytest.raises(mrn.UserError, match=f"{message} 5. .* restore that version, or train a new"):
+    message = r"'tests.envs.custom_envs:Grows-v0' has changed: observation had 2 values, now has"
+    with pytest.raises(
+        mrn.UserError, match=f"{message} 5. .* restore that version, or train a new"
+    ):
         agent.evaluate(2)
 
 
