@@ -1,14 +1,14 @@
-# Two commands: `make train` and `make test`. Each sets up what it needs first.
+# Start with `make train` and `make test`; each installs what it needs first.
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 RUN ?= runs/first-$(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: setup train test test-slow bench bench-solve check format docs clean
+.PHONY: setup train test test-slow bench bench-solve check check-results results pages format docs clean
 
 setup: .venv/dev
 
-# What training needs, and no more.
+# Dependencies of training only.
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(INSTALL) -e .
@@ -21,18 +21,19 @@ setup: .venv/dev
 train: .venv/ready
 	$(BIN)/mrn train FetchReach --epochs 4 --cycles 8 --run-dir $(RUN)
 
-# A process per core with one thread each: teams of threads that wait for each other spin.
+# One process per core with one thread each: idle threads of larger pools would spin.
 test: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow -o faulthandler_timeout=0
 
+# Speed, written to benchmarks/results; `make pages` updates the tables of the documentation.
 bench: setup
 	$(INSTALL) -e '.[bench]'
-	$(BIN)/mrn bench
+	$(BIN)/python -m benchmarks
 
-# Minutes and steps until FetchPush is solved; takes about 35 minutes.
+# Minutes and steps until FetchPush is solved. Takes about 35 minutes.
 bench-solve: setup
 	$(INSTALL) -e '.[bench]'
 	$(BIN)/python -m benchmarks.solve
@@ -41,6 +42,18 @@ check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+# Compare tables, figures, suites and generated sections of pages with the published runs.
+check-results: setup
+	$(BIN)/python -m scripts.check_results
+
+# Redraw the figures and tables of results/, then update the pages.
+results: setup
+	$(BIN)/python -m scripts.draw_results
+
+# Update the generated sections of docs/ and results/.
+pages: setup
+	$(BIN)/python -m scripts.pages
 
 format: setup
 	$(BIN)/ruff format .

@@ -1,1 +1,1 @@
-"""Speed: side by side with a peer, and with what the machine can do at all."""
+"""Speed benchmarks: `make bench`, or `python -m benchmarks` in a clone of the repository."""

@@ -1,24 +1,24 @@
-"""Where the time of one cycle goes, in shares of the whole: FetchPush with MRN."""
+"""Profile of one training cycle: FetchPush with MRN."""
 
 import time
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.setting import make_trainer
+from benchmarks.trainers import make_trainer
 from mrn.envs import make_envs
 
 CYCLES = 5
 
 
 def measure(threads: int) -> dict[str, float]:
-    """Shares of the parts, which add up to 1; what no part covers is `rest`."""
+    """Return the share of each part. Shares add up to 1; `rest` is the remainder."""
     trainer = make_trainer("FetchPush")
     algorithm = trainer.agent.algorithm
     seconds: dict[str, float] = defaultdict(float)
 
     def count(owner: Any, method: str, part: str) -> None:
-        """Add the time of a method's calls to a part."""
+        """Add the time spent in a method to a part."""
         setattr(owner, method, _timed(getattr(owner, method), part, seconds))
 
     with make_envs(trainer.agent.spec, 20, "envpool", threads) as envs:
@@ -36,17 +36,17 @@ def measure(threads: int) -> dict[str, float]:
         count(algorithm.critic_target, "forward", "targets")
         count(algorithm, "compute_gradients", "gradients")
         for optimizer in algorithm.optimizers.values():
-            count(optimizer, "step", "optimiser")
-        count(algorithm, "end_cycle", "optimiser")
+            count(optimizer, "step", "optimizer")
+        count(algorithm, "end_cycle", "optimizer")
         count(trainer.hindsight, "sample", "sampling")
         count(trainer.agent.normalizer, "forward", "sampling")
         started = time.perf_counter()
         for _ in range(CYCLES):
             trainer.collect(envs)
             trainer.learn()
-        whole = time.perf_counter() - started
-    seconds["gradients"] -= seconds["targets"]  # which are computed inside
-    shares = {part: value / whole for part, value in seconds.items()}
+        total = time.perf_counter() - started
+    seconds["gradients"] -= seconds["targets"]  # computed inside compute_gradients
+    shares = {part: value / total for part, value in seconds.items()}
     return shares | {"rest": 1 - sum(shares.values())}
 
 

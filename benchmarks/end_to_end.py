@@ -1,12 +1,12 @@
-"""Whole cycles of training on FetchPush: ours, and Stable-Baselines3's DDPG with hindsight."""
+"""Training cycles on FetchPush: ours, and DDPG with HER of Stable-Baselines3."""
 
 import contextlib
 from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import take_turns
-from benchmarks.setting import make_trainer
+from benchmarks.timing import time_in_turns
+from benchmarks.trainers import make_trainer
 from mrn.envs import TASKS, make_envs
 from mrn.envs.custom import make_env
 
@@ -15,17 +15,17 @@ STEPS, UPDATES = 1000, 40
 
 
 def measure(threads: int) -> dict[str, Any]:
-    """20 episodes of 50 steps, then 40 updates of 1024, in turns."""
-    shape = TASKS["FetchPush"].spec
+    """Time cycles of 20 episodes of 50 steps and 40 updates of 1024, alternating."""
+    spec = TASKS["FetchPush"].spec
     critics = ("mrn", "monolithic")
     ours = {critic: make_trainer("FetchPush", critic) for critic in critics}
     with (
-        make_envs(shape, 20, "envpool", threads) as mrn_envs,
-        make_envs(shape, 20, "envpool", threads) as monolithic_envs,
-        contextlib.closing(peer_envs(20)) as sb3_envs,
+        make_envs(spec, 20, "envpool", threads) as mrn_envs,
+        make_envs(spec, 20, "envpool", threads) as monolithic_envs,
+        contextlib.closing(make_sb3_envs(20)) as sb3_envs,
     ):
         envs = dict(zip(critics, (mrn_envs, monolithic_envs), strict=True))
-        sb3 = make_peer(sb3_envs)
+        sb3 = make_sb3(sb3_envs)
 
         def cycle(critic: str) -> None:
             ours[critic].collect(envs[critic])
@@ -34,9 +34,9 @@ def measure(threads: int) -> dict[str, Any]:
         def sb3_cycle() -> None:
             sb3.learn(STEPS, reset_num_timesteps=False)
 
-        sb3_cycle()  # fills the replay, so that the cycles to come have updates
+        sb3_cycle()  # fills the replay buffer: updates start with the next cycle
         before = sb3._n_updates
-        times = take_turns(
+        times = time_in_turns(
             {
                 "mrn": lambda: cycle("mrn"),
                 "monolithic": lambda: cycle("monolithic"),
@@ -56,15 +56,15 @@ def measure(threads: int) -> dict[str, Any]:
     }
 
 
-def peer_envs(count: int):
-    """Environments in processes of their own, so that the peer uses all cores too."""
+def make_sb3_envs(count: int):
+    """Return environments in separate processes, so that Stable-Baselines3 uses all cores too."""
     from stable_baselines3.common.vec_env import SubprocVecEnv
 
     return SubprocVecEnv([lambda: make_env("FetchPush-v4")] * count, start_method="fork")
 
 
-def make_peer(envs):
-    """Stable-Baselines3 set up for the same steps, updates, batch and networks."""
+def make_sb3(envs):
+    """Return DDPG with the same steps, updates, batch size and networks."""
     from stable_baselines3 import DDPG, HerReplayBuffer
     from stable_baselines3.common.noise import NormalActionNoise
 

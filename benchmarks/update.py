@@ -1,25 +1,25 @@
-"""Milliseconds per update of each critic, against its floor, and the share of sampling."""
+"""Milliseconds per update of each critic, relative to its bare matrix products."""
 
-from benchmarks.floor import bare_products, record
-from benchmarks.measure import take_turns
-from benchmarks.setting import fill, make_trainer, one_batch, one_update
+from benchmarks.matmul import record_operations, replay_products
+from benchmarks.timing import time_in_turns
+from benchmarks.trainers import fill_replay, make_trainer, run_update, sample_batch
 from mrn.critics import CRITICS
 
 
 def measure() -> dict[str, object]:
-    """FetchPush, batch 1024, 1e5 transitions stored."""
+    """Measure on FetchPush: batches of 1024, 1e5 transitions stored."""
     critics = {}
     for name in CRITICS:
         trainer = make_trainer("FetchPush", name, buffer_size=100_000)
-        fill(trainer, 100_000)
+        fill_replay(trainer, 100_000)
         for _ in range(3):
-            one_update(trainer)
-        made_of = record(lambda trainer=trainer: one_update(trainer))
-        times = take_turns(
+            run_update(trainer)
+        recorded = record_operations(lambda trainer=trainer: run_update(trainer))
+        times = time_in_turns(
             {
-                "update": lambda trainer=trainer: one_update(trainer),
-                "sampling": lambda trainer=trainer: one_batch(trainer),
-                "floor": bare_products(made_of),
+                "update": lambda trainer=trainer: run_update(trainer),
+                "sampling": lambda trainer=trainer: sample_batch(trainer),
+                "floor": replay_products(recorded),
             },
             repeats=9,
             calls=8,
@@ -30,7 +30,7 @@ def measure() -> dict[str, object]:
             "floor_ms": floor * 1e3,
             "over_floor": update / floor,
             "sampling_share": times["sampling"].median / update,
-            "operations": made_of.operations,
+            "operations": recorded.operations,
         }
     return {
         "critics": critics,
