@@ -16,6 +16,7 @@ from mrn.analysis.runs import Run, find_runs, group
 from mrn.analysis.summary import Summary
 from mrn.analysis.tables import as_csv, markdown
 from mrn.config import Config
+from mrn.runs.provenance import read_run_info_file
 from mrn.utils.errors import UserError
 from mrn.utils.renames import upgrade_config
 from scripts.draw_results import run_digests
@@ -59,13 +60,19 @@ def check_runs(results: Path) -> Iterator[str]:
             else:
                 yield from (f"{place}: {text}" for text in _deviations(run, planned[place]))
     for file in sorted(results.rglob("seed-*.json")):
-        place = file.relative_to(results).as_posix()
-        if not file.with_suffix(".csv").exists():
-            yield f"{place}: no metrics next to it"
-        config = json.loads(file.read_text())["config"]
-        if upgrade_config(config) != config:
-            yield f"{place}: settings have old names"
-        Config.from_json(config, place)
+        try:
+            yield from _check_settings(file, file.relative_to(results).as_posix())
+        except UserError as error:
+            yield str(error)
+
+
+def _check_settings(file: Path, place: str) -> Iterator[str]:
+    if not file.with_suffix(".csv").exists():
+        yield f"{place}: no metrics next to it"
+    read_run_info_file(file)
+    config = json.loads(file.read_text())["config"]
+    if upgrade_config(config) != config:
+        yield f"{place}: settings have old names"
 
 
 def _deviations(run: Run, planned: Config) -> Iterator[str]:

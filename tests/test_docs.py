@@ -3,10 +3,10 @@
 import re
 
 import mrn
-from benchmarks.starts import table as starts_table
 from mrn.algorithms import ALGORITHMS
 from mrn.sweeps.suites import find_suite
 from mrn.utils.tables import markdown_table, with_section
+from scripts.critic_scale import scale_table as starts_table
 from tests.examples.helpers import DOCS, run_blocks
 
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.starts import start
 from mrn.critics import CRITICS, make_critic
 from mrn.critics.base import count_parameters, safe_norm
 from mrn.critics.metric import MetricCritic
 from mrn.envs import TASKS
 from mrn.utils.errors import UserError
+from scripts.critic_scale import measure as start
 
 STATE, ACTION, GOAL = 25, 4, 3
 SIZES = (10, 4, 3), (STATE, ACTION, GOAL)
@@ -84,7 +84,7 @@ def test_initial_distances_have_the_scale_of_mrn(name):
 def test_initial_scale_by_hand(monkeypatch):
     """Q = -5 + 3 a_0 + 4 a_1 has mean -5 and slope 5; the global random state is unchanged."""
     monkeypatch.setattr(
-        "benchmarks.starts.make_critic", lambda *_: lambda s, a, g: 3 * a[:, 0] + 4 * a[:, 1] - 5
+        "scripts.critic_scale.make_critic", lambda *_: lambda s, a, g: 3 * a[:, 0] + 4 * a[:, 1] - 5
     )
     before = torch.get_rng_state()
     found = start("mrn")

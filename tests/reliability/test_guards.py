@@ -146,7 +146,7 @@ def test_a_finished_run_can_be_trained_longer_on_other_threads(whole, two_epochs
 
 MEMORY = """
 import torch
-from benchmarks.setting import fill, make_trainer, one_update
+from benchmarks.trainers import fill_replay, make_trainer, run_update
 from pathlib import Path
 
 def resident():
@@ -155,9 +155,9 @@ def resident():
 
 torch.set_num_threads(1)
 trainer = make_trainer("FetchReach", "mrn", buffer_size=10_000, hidden_dim=8, batch_size=8)
-fill(trainer, 10_000)
+fill_replay(trainer, 10_000)
 for update in range(1, 100_001):
-    one_update(trainer)
+    run_update(trainer)
     if update == 10_000:
         early = resident()
 print(early, resident())

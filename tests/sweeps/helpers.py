@@ -58,7 +58,7 @@ def write_run(root: Path, success: list[float | None], seed=100, task="FetchPush
     rows = []
     for epoch, value in enumerate(success, start=1):
         row = dict.fromkeys(COLUMNS, 1.0) | {"epoch": epoch, "success": value}
-        row["env_steps"] = epoch * plan.cycles * plan.episodes * 50
+        row["env_steps"] = epoch * plan.cycles * plan.num_envs * 50
         rows.append(row)
     shape = find_task(task).spec if task in TASKS else TASKS["FetchPush"].spec
     with RunDir(root / config.folder, config, shape) as run:
