@@ -21,7 +21,7 @@ from mrn.replay import Episodes
 from mrn.training.rollout import Policy, collect_episodes
 from mrn.utils.device import cpu_name
 from mrn.utils.files import write_atomically
-from mrn.utils.tables import Table, markdown_table, print_table
+from mrn.utils.tables import Table, print_table
 
 RESULTS = Path(__file__).parent / "results" / "freezing.json"
 PANDA, NATIVE = "panda_gym:PandaReach-v3", ("FetchReach", "PointMaze_UMaze")
@@ -113,12 +113,6 @@ def table(results: dict[str, Any]) -> Table:
             cells.append(f"{times[0][0] / times[1][0]:.2f}")
         rows.append((*cells, *[""] * (len(heads) - len(cells))))
     return heads, rows
-
-
-def section(results: dict[str, Any]) -> str:
-    """Return the measurements as Markdown."""
-    episodes = NUM_ENVS * ROUNDS
-    return f"{results['cpu']}, one thread, {episodes} episodes:\n\n{markdown_table(table(results))}"
 
 
 def main() -> None:

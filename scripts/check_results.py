@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from mrn.analysis.figures import PICTURES
 from mrn.analysis.runs import Run, find_runs, group
 from mrn.analysis.summary import Summary
 from mrn.analysis.tables import as_csv, markdown
@@ -31,6 +30,7 @@ from scripts.studies import (
     summarize_study,
 )
 
+FIGURES = ("curves", "aggregate", "ablation")
 INDEX_LINES = 80
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)")
 INDEX_ROW = re.compile(r"^\| (?P<task>[^|]+) \| [^|]+ \| (?P<seeds>\d+) \|.*\]\((?P<study>[\w-]+)/")
@@ -98,11 +98,11 @@ def check_tables(results: Path) -> Iterator[str]:
                     yield f"{place}/{file} does not match its runs: run `make results`"
             if digests.get(place) != current[place]:
                 yield f"{place}: figures were drawn from other runs: run `make results`"
-            yield from _check_pictures(folder, place, summary)
+            yield from _check_figures(folder, place, summary)
 
 
-def _check_pictures(folder: Path, place: str, summary: Summary) -> Iterator[str]:
-    present = {path.stem for path in folder.glob("*.png") if path.stem in PICTURES}
+def _check_figures(folder: Path, place: str, summary: Summary) -> Iterator[str]:
+    present = {path.stem for path in folder.glob("*.png") if path.stem in FIGURES}
     expected = {"curves"} | ({"aggregate"} if len(summary.tasks) > 1 else set())
     if present - {"ablation"} != expected:
         yield f"{place}: figures are {sorted(present)}, expected {sorted(expected)}"

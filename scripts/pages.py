@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import freezing, ranks, report
+from benchmarks import ranks, report
 from mrn.analysis.tables import markdown
 from mrn.utils.errors import UserError, report_errors
 from mrn.utils.files import write_atomically
@@ -71,7 +71,6 @@ def docs_sections(root: Path) -> dict[tuple[str, str], Content]:
         ("scale", "computed"): lambda: markdown_table(rank_tables()["computed"]),
         ("recipes", "moved"): lambda: markdown_table(read_table(exploration)),
         ("differences", "starts"): lambda: markdown_table(scale_table()),
-        ("*", "resting"): lambda: freezing.section(_read(measured / "freezing.json")),
         ("zoo", "cards"): zoo.cards,
     }
 

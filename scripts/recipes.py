@@ -14,7 +14,6 @@ from benchmarks.recipe_cycles import CANDIDATES
 from mrn.analysis.epochs import curves
 from mrn.analysis.runs import Array, Run, find_runs, group
 from mrn.analysis.statistics import TIE_TOLERANCE
-from mrn.analysis.summary import short_names
 from mrn.config import Config
 from mrn.utils.errors import UserError
 from mrn.utils.tables import Table, markdown_table
@@ -75,10 +74,9 @@ def solved_table(study: Path) -> Table:
     rows = []
     for task, methods in _main_runs(study).items():
         level = SOLVED_BY_TASK.get(task, SOLVED)
-        names = short_names(list(methods))
         for method, every in methods.items():
             for runs in _split_seeds(every):
-                cells = (task, names[method], _seeds(runs), f"{level:.0%}")
+                cells = (task, method.partition("-")[2], _seeds(runs), f"{level:.0%}")
                 rows.append((*cells, *_solved_cells(time_to_level(runs, level)), _final(runs)))
     return heads, rows
 
