@@ -1,3 +1,5 @@
+"""Suites: built-in ones, TOML files, grids and variants."""
+
 import itertools
 from dataclasses import dataclass
 
@@ -7,13 +9,13 @@ from mrn import cli
 from mrn.algorithms import ALGORITHMS, DDPG
 from mrn.config import Config
 from mrn.envs import TASKS, find_task
-from mrn.sweeps import suite as suite_module
+from mrn.sweeps import suites as suites_module
 from mrn.sweeps.suites import SUITES, Suite, find_suite
 from mrn.utils.errors import UserError
 from mrn.utils.naming import Method
 
 
-def test_paper_main_is_12_tasks_6_critics_5_seeds_for_the_papers_epochs():
+def test_paper_main_has_12_tasks_6_critics_and_5_seeds():
     configs = find_suite("paper-main").configs()
     runs = {(c.task, c.critic, c.seed) for c in configs}
     critics = ("mrn", "monolithic", "bvn", "dn", "wn", "pqe")
@@ -21,10 +23,10 @@ def test_paper_main_is_12_tasks_6_critics_5_seeds_for_the_papers_epochs():
     assert len(configs) == 360
     assert {c.epochs for c in configs if c.task == "FetchReach"} == {25}
     assert {c.epochs for c in configs if c.task == "PenFull"} == {100}
-    assert [c.seed for c in configs[:72]] == [100] * 72  # seed by seed
+    assert [c.seed for c in configs[:72]] == [100] * 72  # ordered by seed
 
 
-def test_the_second_ablation_doubles_the_learning_rate_and_shares_no_folder():
+def test_second_ablation_doubles_the_learning_rate_in_a_separate_folder():
     first, second = find_suite("paper-ablation"), find_suite("paper-ablation-lr")
     assert {c.algo_config.learning_rate for c in first.configs()} == {0.001}
     assert {c.algo_config.learning_rate for c in second.configs()} == {0.002}
@@ -33,7 +35,7 @@ def test_the_second_ablation_doubles_the_learning_rate_and_shares_no_folder():
 
 
 @pytest.mark.parametrize("name", SUITES)
-def test_suites_that_share_a_folder_agree_on_the_runs_they_share(name):
+def test_suites_with_a_shared_folder_agree_on_shared_runs(name):
     suite = find_suite(name)
     own = {c.folder: c for c in suite.configs()}
     for other in map(find_suite, SUITES):
@@ -41,7 +43,7 @@ def test_suites_that_share_a_folder_agree_on_the_runs_they_share(name):
             assert all(own.get(c.folder, c) == c for c in other.configs())
 
 
-def test_a_suite_of_ones_own(tmp_path):
+def test_custom_suite(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(
         'tasks = ["FetchReach", "FetchPush"]\ncritics = ["iqe"]\nseeds = [7]\n'
@@ -53,7 +55,7 @@ def test_a_suite_of_ones_own(tmp_path):
     assert suite.configs() == expected
 
 
-def test_recipes_are_compared_like_critics(tmp_path):
+def test_recipes_are_a_dimension_of_the_suite(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(
         'tasks = ["FetchReach"]\nrecipes = ["fast", "paper"]\ncritics = ["mrn", "bvn"]\n'
@@ -72,21 +74,21 @@ def test_recipes_are_compared_like_critics(tmp_path):
         "ddpg-bvn",
     ]
     file.write_text('tasks = ["FetchReach"]\nrecipes = ["quick"]\n')
-    with pytest.raises(UserError, match="unknown recipe 'quick'. There are: paper, fast"):
+    with pytest.raises(UserError, match="unknown recipe 'quick'.*: paper, fast"):
         find_suite(str(file))
     file.write_text('tasks = ["FetchReach"]\n[settings]\nrecipe = "fast"\n')
     with pytest.raises(UserError, match="recipe belongs to 'recipes' above the tables"):
         find_suite(str(file))
 
 
-def test_settings_of_a_task_come_before_those_of_all_and_a_grid_is_methods(tmp_path):
+def test_task_settings_override_and_grid_combinations_are_methods(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(
         'tasks = ["FetchReach", "FetchPush"]\nseeds = [7]\n'
-        "[settings]\nepochs = 3\nwidth = 32\n"
-        "[agent.ddpg]\nwidth = 64\naction_penalty = 0.5\n"
+        "[settings]\nepochs = 3\nhidden_dim = 32\n"
+        "[algo.ddpg]\nhidden_dim = 64\naction_penalty = 0.5\n"
         "[task.FetchPush]\nepochs = 9\n"
-        "[grid]\nlearning_rate = [1e-3, 0.00002]\nworkers = [true, false]\n"
+        "[grid]\nlearning_rate = [1e-3, 0.00002]\nasync_envs = [true, false]\n"
     )
     configs = find_suite(str(file)).configs()
     variants = [
@@ -96,31 +98,33 @@ def test_settings_of_a_task_come_before_those_of_all_and_a_grid_is_methods(tmp_p
         ("learning_rate=2e-05+async_envs=false", 2e-5, False),
     ]
     assert [
-        (c.task, c.epochs, c.variant, c.algo_config.learning_rate, c.workers) for c in configs
+        (c.task, c.epochs, c.variant, c.algo_config.learning_rate, c.async_envs) for c in configs
     ] == [
         (task, epochs, *choice)
         for task, epochs in (("FetchReach", 3), ("FetchPush", 9))
         for choice in variants
     ]
-    assert {(c.algo_config.width, c.algo_config.action_penalty) for c in configs} == {(64, 0.5)}
+    assert {(c.algo_config.hidden_dim, c.algo_config.action_penalty) for c in configs} == {
+        (64, 0.5)
+    }
     assert (
         str(configs[0].folder) == "FetchReach/ddpg-mrn+learning_rate=0.001+async_envs=true/seed-7"
     )
     assert Method.parse(configs[0].method) == ("ddpg", "mrn", "learning_rate=0.001+async_envs=true")
 
 
-def test_a_task_is_looked_at_once_even_where_the_epochs_are_given(monkeypatch):
-    asked = []
-    suite_module._find.cache_clear()
-    monkeypatch.setattr(suite_module, "find_task", lambda *a: asked.append(a) or find_task(*a))
+def test_each_task_is_looked_up_once_even_if_epochs_are_set(monkeypatch):
+    requested = []
+    suites_module._find_task.cache_clear()
+    monkeypatch.setattr(suites_module, "find_task", lambda *a: requested.append(a) or find_task(*a))
     tasks = ("FetchReach", "FetchPush")
     assert len(Suite(tasks, ("mrn", "bvn"), settings={"epochs": 2}).configs()) == 20
-    assert asked == [("FetchReach", 0.0, {}), ("FetchPush", 0.0, {})]
+    assert requested == [("FetchReach", 0.0, {}), ("FetchPush", 0.0, {})]
     with pytest.raises(UserError, match="Did you mean 'FetchPush'?"):
         Suite(("FetchPusch",), settings={"epochs": 2}).configs()
 
 
-def test_a_variant_of_ones_own_comes_first_in_the_name_of_a_combination():
+def test_variant_setting_is_the_prefix_of_grid_labels():
     suite = Suite(
         ("FetchReach",), settings={"variant": "big"}, grid={"goal_selection_strategy": ["final"]}
     )
@@ -128,50 +132,100 @@ def test_a_variant_of_ones_own_comes_first_in_the_name_of_a_combination():
     assert Suite(("FetchReach",)).configs()[0].variant == ""
 
 
-def test_an_agent_without_a_critic_is_there_once(tmp_path):
+def test_every_combination_is_trained_once_per_variant(tmp_path):
+    file = tmp_path / "ablation.toml"
+    file.write_text(
+        'tasks = ["FetchReach"]\nrecipes = ["fast"]\ncritics = ["mrn", "bvn"]\nseeds = [7, 8]\n'
+        '[[variant]]\nname = ""\n'
+        '[[variant]]\nname = "slow-targets"\ntarget_update_interval = 0\n'
+        '[[variant]]\nname = "big"\nhidden_dim = 512\nbatch_size = 2048\n'
+    )
+    configs = find_suite(str(file)).configs()
+    assert len(configs) == 2 * 2 * 3
+    assert [
+        (
+            config.method,
+            config.algo_config.target_update_interval,
+            config.algo_config.hidden_dim,
+            config.algo_config.batch_size,
+        )
+        for config in configs[:6]
+    ] == [
+        (f"ddpg-{critic}+fast{name}", *settings)
+        for critic in ("mrn", "bvn")
+        for name, settings in (
+            ("", (4, 256, 1024)),
+            ("+slow-targets", (0, 256, 1024)),
+            ("+big", (4, 512, 2048)),
+        )
+    ]
+    assert [config.seed for config in configs] == [7] * 6 + [8] * 6
+    assert str(configs[1].folder) == "FetchReach/ddpg-mrn+fast+slow-targets/seed-7"
+
+
+def test_variants_combine_with_a_grid():
+    variants = ({"name": ""}, {"name": "target_every=0", "target_update_interval": 0})
+    suite = Suite(("FetchReach",), seeds=(7,), variant=variants, grid={"redraws": [0, 4]})
+    assert [config.variant for config in suite.configs()] == [
+        "redraws=0",
+        "redraws=4",
+        "target_every=0+redraws=0",
+        "target_every=0+redraws=4",
+    ]
+
+
+def test_variant_with_a_setting_of_another_algorithm_raises():
+    variants = ({"name": "late", "policy_delay": 3},)
+    with pytest.raises(
+        UserError, match=r"\[\[variant\]\] 'late': algorithm 'gcsl': .*separate suite"
+    ):
+        Suite(("FetchReach",), algos=("td3", "gcsl"), variant=variants).configs()
+
+
+def test_algorithm_without_critic_occurs_once(tmp_path):
     file = tmp_path / "mine.toml"
-    lists = 'tasks = ["FetchReach"]\nseeds = [7]\nagents = ["ddpg", "gcsl", "wgcsl"]\n'
+    lists = 'tasks = ["FetchReach"]\nseeds = [7]\nalgos = ["ddpg", "gcsl", "wgcsl"]\n'
     file.write_text(lists + 'critics = ["mrn", "bvn"]\n')
     methods = [config.method for config in find_suite(str(file)).configs()]
     assert methods == ["ddpg-mrn", "ddpg-bvn", "gcsl-none", "wgcsl-mrn", "wgcsl-bvn"]
-    file.write_text(lists + 'critics = ["none", "mrn"]\n')  # for those it is meant for
+    file.write_text(lists + 'critics = ["none", "mrn"]\n')  # `none` applies to gcsl only
     methods = [config.method for config in find_suite(str(file)).configs()]
     assert methods == ["ddpg-mrn", "gcsl-none", "wgcsl-mrn"]
     file.write_text(lists)
     assert [config.method for config in find_suite(str(file)).configs()] == methods
-    for agents, critics, message in (
-        (["gcsl"], ["bvn"], r"no agent of the suite \(gcsl\) has a critic: leave 'critics' out"),
-        (["gcsl", "ddpg"], ["none"], "agent 'ddpg' needs a critic"),
+    for algos, critics, message in (
+        (["gcsl"], ["bvn"], r"no algorithm of the suite \(gcsl\) has a critic: remove 'critics'"),
+        (["gcsl", "ddpg"], ["none"], "'ddpg' needs a critic"),
     ):
-        file.write_text(f"tasks = ['FetchReach']\nagents = {agents}\ncritics = {critics}\n")
+        file.write_text(f"tasks = ['FetchReach']\nalgos = {algos}\ncritics = {critics}\n")
         with pytest.raises(UserError, match=message):
             find_suite(str(file))
 
 
-def test_a_setting_that_only_one_agent_has_is_sent_to_its_table(monkeypatch):
+def test_setting_of_a_single_algorithm_belongs_in_its_table(monkeypatch):
     @dataclass(frozen=True)
     class OtherSettings(DDPG.Settings):
-        delay: int = 2
+        lag: int = 2
 
     class Other(DDPG):
         Settings = OtherSettings
 
     monkeypatch.setitem(ALGORITHMS, "other", Other)
-    agents = ("ddpg", "other")
-    with pytest.raises(UserError, match=r"\[settings\]: agent 'ddpg': .* goes to \[agent.other\]"):
-        Suite(("FetchReach",), agents=agents, settings={"delay": 3}).configs()
-    with pytest.raises(UserError, match=r"\[grid\]: agent 'ddpg': .* goes to a suite of its own"):
-        Suite(("FetchReach",), agents=agents, grid={"delay": [3]}).configs()
-    configs = Suite(("FetchReach",), agents=agents, agent={"other": {"delay": 3}}).configs()
-    assert [getattr(c.algo_config, "delay", None) for c in configs[:2]] == [None, 3]
+    algos = ("ddpg", "other")
+    with pytest.raises(UserError, match=r"\[settings\]: algorithm 'ddpg': .* to \[algo.other\]"):
+        Suite(("FetchReach",), algos=algos, settings={"lag": 3}).configs()
+    with pytest.raises(UserError, match=r"\[grid\]: algorithm 'ddpg': .* to a separate suite"):
+        Suite(("FetchReach",), algos=algos, grid={"lag": [3]}).configs()
+    configs = Suite(("FetchReach",), algos=algos, algo={"other": {"lag": 3}}).configs()
+    assert [getattr(c.algo_config, "lag", None) for c in configs[:2]] == [None, 3]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("tasks = [", "mine.toml is not TOML"),
-        ("tasks = []", "tasks is empty"),
-        ("critics = ['mrn']", 'tasks is missing, for example tasks = ["FetchPush"]'),
+        ("tasks = [", "mine.toml is not valid TOML"),
+        ("tasks = []", "tasks must not be empty"),
+        ("critics = ['mrn']", 'tasks is missing: add, for example, tasks = ["FetchPush"]'),
         ("taks = ['FetchReach']", "Did you mean 'tasks'?"),
         ("tasks = ['FetchReach']\nseed = 1", "seed must be a list named 'seeds': seeds = [...]"),
         ("task = 'FetchReach'", "task must be a list named 'tasks': tasks = [...]"),
@@ -179,40 +233,98 @@ def test_a_setting_that_only_one_agent_has_is_sent_to_its_table(monkeypatch):
         ("tasks = 'FetchReach'", "tasks must be a list"),
         ("tasks = ['FetchReech']", "Did you mean 'FetchReach'?"),
         ("tasks = ['FetchReach']\ncritics = ['mnr']", "Did you mean 'mrn'?"),
-        ("tasks = ['FetchReach']\nagents = ['dpg']", "Did you mean 'ddpg'?"),
+        ("tasks = ['FetchReach']\nalgos = ['dpg']", "Did you mean 'ddpg'?"),
         ("tasks = ['FetchReach']\ncritic = ['mrn']", "critic must be a list named 'critics'"),
-        ("tasks = ['FetchReach']\nseeds = [1, 1]", "seed-1 is there twice"),
+        ("tasks = ['FetchReach']\nseeds = [1, 1]", "seed-1 occurs twice"),
         ("tasks = ['FetchReach']\nseeds = ['1']", "seeds must be of type int"),
         ("tasks = ['FetchReach']\nsettings = 3", "settings must be a table"),
         ("tasks = ['FetchReach']\n[settings]\nepochs = 0", "[settings]: epochs must be at least 1"),
         ("tasks = ['FetchReach']\n[settings]\nepoch = 1", "Did you mean 'epochs'?"),
         ("tasks = ['FetchReach']\n[settings]\nseed = 1", "[settings]: seed belongs to 'seeds'"),
         ("tasks = ['FetchReach']\n[task.FetchRech]\nepochs = 1", "Did you mean 'FetchReach'?"),
-        ("tasks = ['FetchReach']\n[task]\nFetchReach = 1", "must be a table of its own, [task.F"),
+        ("tasks = ['FetchReach']\n[task]\nFetchReach = 1", "must be a separate table, [task.F"),
         (
-            "tasks = ['FetchReach']\n[task.FetchReach]\nwidth = 0",
-            "[task.FetchReach]: width must be",
+            "tasks = ['FetchReach']\n[task.FetchReach]\nhidden_dim = 0",
+            "[task.FetchReach]: hidden_dim must be",
         ),
-        ("tasks = ['FetchReach']\n[task.FetchReach]\nagent = 'a'", "agent belongs to 'agents'"),
-        ("tasks = ['FetchReach']\n[agent.ddgp]\nwidth = 8", "Did you mean 'ddpg'?"),
+        ("tasks = ['FetchReach']\n[task.FetchReach]\nalgo = 'a'", "algo belongs to 'algos'"),
+        ("tasks = ['FetchReach']\n[algo.ddgp]\nhidden_dim = 8", "Did you mean 'ddpg'?"),
         (
-            "tasks = ['FetchReach']\n[agent.ddpg]\nwidht = 8",
-            "[agent.ddpg]: unknown setting 'widht'",
+            "tasks = ['FetchReach']\n[algo.ddpg]\nhidden_dmi = 8",
+            "[algo.ddpg]: unknown setting 'hidden_dmi'",
         ),
-        ("tasks = ['FetchReach']\n[grid]\nwidth = 8", "for example width = [8], got 8"),
-        ("tasks = ['FetchReach']\n[grid]\nwidth = []", "for example width = [1, 2], got []"),
-        ("tasks = ['FetchReach']\n[grid]\nwidth = [8, 0]", "[grid]: width must be at least 2"),
-        ("tasks = ['FetchReach']\n[grid]\nwidth = [8, 8]", "hidden_dim=8/seed-100 is there twice"),
+        ("tasks = ['FetchReach']\n[grid]\nhidden_dim = 8", "for example hidden_dim = [8], got 8"),
+        (
+            "tasks = ['FetchReach']\n[grid]\nhidden_dim = []",
+            "for example hidden_dim = [1, 2], got []",
+        ),
+        (
+            "tasks = ['FetchReach']\n[grid]\nhidden_dim = [8, 0]",
+            "[grid]: hidden_dim must be at least 2",
+        ),
+        (
+            "tasks = ['FetchReach']\n[grid]\nhidden_dim = [8, 8]",
+            "hidden_dim=8/seed-100 occurs twice",
+        ),
         ("tasks = ['FetchReach']\n[grid]\ncritic = ['mrn']", "[grid]: critic belongs to 'critics'"),
-        ("tasks = ['FetchReach']\n[grid]\nvariant = ['a']", "[grid]: the variants' names are made"),
         (
-            "tasks = ['FetchReach']\n[settings]\nwidth = 8\n[grid]\nwidth = [8, 16]",
-            "[settings]: width is under [grid], too",
+            "tasks = ['FetchReach']\n[grid]\nvariant = ['a']",
+            "[grid]: variant is not a setting here",
         ),
-        ("tasks = ['FetchReach']\nfolder = '../x'", "below the folder of all runs"),
+        (
+            "tasks = ['FetchReach']\n[settings]\nhidden_dim = 8\n[grid]\nhidden_dim = [8, 16]",
+            "[settings]: hidden_dim is also under [grid]",
+        ),
+        *(
+            (f"tasks = ['FetchReach']\n{text}", message)
+            for text, message in (
+                ("variant = 'x'", "variant must be a repeated table: write [[variant]]"),
+                ("[variant]\nname = 'x'", "variant must be a repeated table: write [[variant]]"),
+                ("[[variant]]\nredraws = 0", "[[variant]] number 1: name is missing"),
+                ("[[variant]]\nname = 3", "[[variant]] number 1: name must consist of letters"),
+                ("[[variant]]\nname = 'a b'", "digits, '-', '_', '.' and '=', got 'a b'"),
+                ("[[variant]]\nname = 'a+b'", "digits, '-', '_', '.' and '=', got 'a+b'"),
+                ("[[variant]]\nname = 'fast'", "'fast' is the name of a recipe"),
+                (
+                    "[[variant]]\nname = 'x'\n[[variant]]\nname = 'x'",
+                    "[[variant]] number 2: the name 'x' occurs twice",
+                ),
+                ("[[variant]]\nname = ''\nredraws = 0", 'name = "" is the baseline'),
+                (
+                    "[[variant]]\nname = 'x'\nredrwas = 0",
+                    "[[variant]] 'x': unknown setting 'redrwas'. Did you mean 'redraws'?",
+                ),
+                ("[[variant]]\nname = 'x'\ntau = 2", "[[variant]] 'x': tau must be at most 1"),
+                ("[[variant]]\nname = 'x'\nseed = 1", "[[variant]] 'x': seed belongs to 'seeds'"),
+                (
+                    "[[variant]]\nname = 'x'\nvariant = 'y'",
+                    "[[variant]] 'x': variant is not a setting here",
+                ),
+                (
+                    "[settings]\nvariant = 'y'\n[[variant]]\nname = 'x'",
+                    "[settings]: variant cannot be combined with [[variant]]",
+                ),
+                (
+                    "[settings]\nredraws = 1\n[[variant]]\nname = 'x'\nredraws = 0",
+                    "[settings]: redraws is also in a [[variant]]; keep one of them",
+                ),
+                (
+                    "[task.FetchReach]\nredraws = 1\n[[variant]]\nname = 'x'\nredraws = 0",
+                    "[task.FetchReach]: redraws is also in a [[variant]]; keep one of them",
+                ),
+                (
+                    "[grid]\nredraws = [1]\n[[variant]]\nname = 'x'\nredraws = 0",
+                    "[[variant]] 'x': redraws is also under [grid]; keep one of them",
+                ),
+            )
+        ),
+        (
+            "tasks = ['FetchReach']\nfolder = '../x'",
+            "folder must be inside the runs folder, got '../x'",
+        ),
     ],
 )
-def test_a_malformed_suite_is_refused(tmp_path, text, message):
+def test_malformed_suite_raises(tmp_path, text, message):
     file = tmp_path / "mine.toml"
     file.write_text(text)
     with pytest.raises(UserError, match="mine.toml") as caught:
@@ -220,7 +332,7 @@ def test_a_malformed_suite_is_refused(tmp_path, text, message):
     assert message in str(caught.value)
 
 
-def test_unknown_suites_are_named():
+def test_unknown_suite_raises():
     with pytest.raises(UserError, match="Did you mean 'paper-main'?"):
         find_suite("papermain")
     with pytest.raises(UserError, match="cannot read none.toml"):
@@ -240,7 +352,7 @@ def test_unknown_suites_are_named():
         ),
     ],
 )
-def test_the_command_of_a_run_parses_to_its_settings(config, monkeypatch):
+def test_arguments_of_a_run_parse_to_its_settings(config, monkeypatch):
     parsed = []
     monkeypatch.setattr(cli.training, "_run", lambda config, *_: parsed.append(config))
     monkeypatch.setattr("sys.argv", ["mrn", "train", *config.arguments()])

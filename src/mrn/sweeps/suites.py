@@ -1,19 +1,19 @@
-"""Suites: sets of runs to compare. The paper's, and custom ones in TOML files."""
+"""Suites: sets of runs to compare, built in or read from TOML files."""
 
 import functools
 import itertools
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from mrn.algorithms import AUTO, find_algorithm
-from mrn.config import Config, flatten
-from mrn.critics import find_critic
+from mrn.config import Config
 from mrn.envs import TASKS, Task, find_task
-from mrn.recipes import PAPER, find_recipe
+from mrn.recipes import PAPER
+from mrn.sweeps.suite_checks import check_names, check_structure, check_top_level, check_values
 from mrn.utils.errors import UserError, unknown_name
 from mrn.utils.files import read_limited
 from mrn.utils.naming import NO_CRITIC, safe_name
@@ -22,168 +22,106 @@ from mrn.utils.validation import Seed, Validated, from_dict
 
 SEEDS = (100, 200, 300, 400, 500)
 
-LISTS = {
-    "task": "tasks",
-    "critic": "critics",
-    "algo": "algos",
-    "recipe": "recipes",
-    "seed": "seeds",
-}
-"""Settings of a run that a suite has a list of."""
-
 
 @dataclass(frozen=True)
 class Suite(Validated):
-    """Every combination of tasks, algos, recipes, critics, settings of the grid, and seeds."""
+    """Cartesian product of tasks, algorithms, recipes, critics, variants, grid and seeds."""
 
     tasks: tuple[str, ...]
-    """Names of `mrn tasks`, or Gymnasium ids."""
+    """Names listed by `mrn tasks`, or Gymnasium ids."""
     critics: tuple[str, ...] = (AUTO,)
-    """Names of `mrn critics`; by default mrn. An algo that learns without one is there once."""
+    """Names listed by `mrn critics`; by default `mrn`. Algorithms without a critic run once."""
     algos: tuple[str, ...] = ("ddpg",)
-    """Names of `mrn algos`."""
+    """Names listed by `mrn algos`."""
     recipes: tuple[str, ...] = (PAPER,)
-    """Names of `mrn recipes`: where settings that are not given come from."""
+    """Names listed by `mrn recipes`. A recipe provides the settings left out here."""
     seeds: tuple[Seed, ...] = SEEDS
-    """One run for each."""
+    """One run per seed."""
     folder: str = ""
-    """Of its runs, below the folder of all runs; by default the suite's name."""
+    """Subfolder of the runs folder; by default the suite's name."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """Any other setting of `mrn train`, for example `epochs` or `batch_size`."""
+    """Any other settings of `mrn train`, for example `epochs` or `batch_size`."""
     algo: dict[str, Any] = field(default_factory=dict)
-    """By an algo's name, settings for it alone; they come before those of all."""
+    """Settings per algorithm; they override `settings`."""
     task: dict[str, Any] = field(default_factory=dict)
-    """By a task's name, settings for it alone; they come before those of an algo."""
+    """Settings per task; they override those of `algo`."""
+    variant: tuple[dict[str, Any], ...] = ()
+    """Named sets of settings to compare, for example an ablation. Each is a separate method; the
+    name `""` is the baseline, which changes nothing."""
     grid: dict[str, Any] = field(default_factory=dict)
-    """Settings to compare, a list of values for each. Every combination is a method of its own."""
+    """Lists of values to compare. Every combination is a separate method."""
 
     def __post_init__(self) -> None:
-        """Check what can be checked without knowing the algos and tasks."""
+        """Validate everything that does not require looking up algorithms and tasks."""
         super().__post_init__()
-        for name in LISTS.values():
-            if not getattr(self, name):
-                raise UserError(f"{name} is empty")
-        if Path(self.folder).is_absolute() or ".." in Path(self.folder).parts:
-            raise UserError("folder must be below the folder of all runs")
-        for kind, known in (("algo", self.algos), ("task", self.tasks)):
-            for name, own in getattr(self, kind).items():
-                if name not in known:
-                    raise UserError(f"[{kind}.{name}]: {unknown_name(kind, name, list(known))}")
-                if not isinstance(own, dict):
-                    raise UserError(f"[{kind}]: {name} must be a table of its own, [{kind}.{name}]")
-        self._check_names()
-        for name, values in self.grid.items():
-            if not isinstance(values, list) or not values:
-                raise UserError(
-                    f"[grid]: {name} must be a list of values to compare, for example "
-                    f"{name} = [{values if values != [] else '1, 2'}], got {values!r}"
-                )
+        check_structure(self)
+        check_names(self)
 
     def configs(self) -> list[Config]:
-        """The settings of each run, seed by seed: what is there early says something of all.
+        """Return the configuration of each run, ordered by seed.
+
+        Seeds come first so that an interrupted sweep has results for all methods.
 
         Raises:
-            UserError: A name is unknown, a setting is out of range, or a run is there twice.
+            UserError: A name is unknown, a setting is out of range, or a run occurs twice.
         """
-        self._check_values()
+        check_values(self)
         combinations = [
             dict(zip(self.grid, values, strict=True))
             for values in itertools.product(*self.grid.values())
         ]
-        lists = (self.seeds, self.tasks, self.recipes, self.pairs, combinations)
+        variants = self.variant or ({},)
+        lists = (self.seeds, self.tasks, self.recipes, self.pairs, variants, combinations)
         configs = []
         seen: set[Path] = set()
         for each in itertools.product(*lists):
             config = self._config(*each)
-            usual = task_of(
-                config
-            ).epochs  # also where others are given: an unknown task is refused
-            configs.append(replace(config, epochs=config.epochs or usual))
+            # Looks the task up even if `epochs` is set, so that an unknown task is an error.
+            default_epochs = task_of(config).epochs
+            configs.append(replace(config, epochs=config.epochs or default_epochs))
             if config.folder in seen:
-                raise UserError(f"the run {config.folder} is there twice")
+                raise UserError(f"run {config.folder} occurs twice")
             seen.add(config.folder)
         return configs
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """Each algo with each critic; one that learns without a critic once, with none."""
+        """Pairs of algorithm and critic; algorithms without a critic are paired with `none`."""
         others = tuple(critic for critic in self.critics if critic != NO_CRITIC) or self.critics
         fitting = {a: others if find_algorithm(a).uses_critic else (NO_CRITIC,) for a in self.algos}
         return [(algo, critic) for algo in self.algos for critic in fitting[algo]]
 
     def _config(
-        self, seed: int, task: str, recipe: str, pair: tuple[str, str], choice: dict[str, Any]
+        self,
+        seed: int,
+        task: str,
+        recipe: str,
+        pair: tuple[str, str],
+        variant: dict[str, Any],
+        combination: dict[str, Any],
     ) -> Config:
-        """A run's settings."""
         algo, critic = pair
-        settings = self.settings | self.algo.get(algo, {}) | self.task.get(task, {}) | choice
-        labels = [settings.get("variant", ""), *(_label(*item) for item in choice.items())]
-        settings["variant"] = "+".join(filter(None, labels))
-        named = {"critic": critic, "algo": algo, "recipe": recipe, "seed": seed}
-        return Config.of(task, **named, **settings)
-
-    def _tables(self) -> Iterator[tuple[str, tuple[str, ...], dict[str, Any]]]:
-        """The title of each table, the algos that it is for, and the settings in it."""
-        yield "[settings]", self.algos, self.settings
-        for name, own in self.algo.items():
-            yield f"[algo.{name}]", (name,), own
-        for name, own in self.task.items():
-            yield f"[task.{name}]", self.algos, own
-
-    def _check_names(self) -> None:
-        """Refuse settings in a table where they would have no effect, or a confusing one."""
-        for title, _, settings in (*self._tables(), ("[grid]", (), self.grid)):
-            for name in settings:
-                if name in LISTS:
-                    raise UserError(f"{title}: {name} belongs to {LISTS[name]!r} above the tables")
-                if title == "[grid]" and name == "variant":
-                    raise UserError("[grid]: the variants' names are made from the other settings")
-                if title != "[grid]" and name in self.grid:
-                    raise UserError(f"{title}: {name} is under [grid], too; keep it in one of them")
-
-    def _check_values(self) -> None:
-        """Check names and tables one by one, so that an error can say where it is.
-
-        Raises:
-            UserError: Names the table, what is wrong in it and the remedy.
-        """
-        asked = [critic for critic in self.critics if critic not in (AUTO, NO_CRITIC)]
-        for critic in asked:
-            find_critic(critic)
-        for recipe in self.recipes:
-            find_recipe(recipe)
-        if asked and not any(find_algorithm(algo).uses_critic for algo in self.algos):
-            names = ", ".join(self.algos)
-            raise UserError(f"no algo of the suite ({names}) has a critic: leave 'critics' out")
-        grid = [("[grid]", self.algos, {n: v}) for n, vs in self.grid.items() for v in vs]
-        for title, algos, settings in (*self._tables(), *grid):
-            errors = {}
-            for algo in algos:
-                try:
-                    Config.of(self.tasks[0], algo=algo, **settings)
-                except UserError as error:
-                    errors[algo] = str(error)
-            if not errors:
-                continue
-            algo, message = next(iter(errors.items()))
-            if content := [name for name in algos if name not in errors]:
-                place = "a suite of its own" if title == "[grid]" else f"[algo.{content[0]}]"
-                message = f"algo {algo!r}: {message} What only {content[0]} has goes to {place}."
-            raise UserError(f"{title}: {message}")
+        settings = self.settings | self.algo.get(algo, {}) | self.task.get(task, {}) | variant
+        name = settings.pop("name", "") or settings.get("variant", "")
+        labels = [name, *(_grid_label(*item) for item in combination.items())]
+        settings |= combination | {"variant": "+".join(filter(None, labels))}
+        return Config.of(task, critic=critic, algo=algo, recipe=recipe, seed=seed, **settings)
 
 
 def task_of(config: Config) -> Task:
-    """The task of a run, looked at once: an environment of one's own has to be made for that."""
-    return _find(config.task, config.reward_shift, json.dumps(config.env_kwargs, sort_keys=True))
+    """Return the task of a run. Cached, because a custom environment must be created for it."""
+    return _find_task(
+        config.task, config.reward_shift, json.dumps(config.env_kwargs, sort_keys=True)
+    )
 
 
 @functools.cache
-def _find(task: str, reward_shift: float, env_kwargs: str) -> Task:
+def _find_task(task: str, reward_shift: float, env_kwargs: str) -> Task:
     return find_task(task, reward_shift, json.loads(env_kwargs))
 
 
-def _label(name: str, value: Any) -> str:
-    """A setting as part of a method's name."""
+def _grid_label(name: str, value: Any) -> str:
+    """Return a setting as part of a method's name."""
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return safe_name(f"{name}={text}")
 
@@ -192,7 +130,7 @@ PAPER_CRITICS = ("mrn", "monolithic", "bvn", "dn", "wn", "pqe")
 ABLATIONS = ("mrn", "mrn-sym", "mrn-asym", "mrn-sag")
 FETCH = tuple(name for name in TASKS if name.startswith("Fetch"))
 
-# Suites that differ in their choice of runs alone share a folder, and so the runs.
+# Suites that differ only in their selection of runs share a folder, and so the runs.
 SUITES: Mapping[str, Suite] = {
     "paper-main": Suite(tuple(TASKS), PAPER_CRITICS, folder="paper"),
     "paper-ablation": Suite(tuple(TASKS), ABLATIONS, folder="paper"),
@@ -205,47 +143,32 @@ SUITES: Mapping[str, Suite] = {
 
 
 def find_suite(name: str) -> Suite:
-    """The suite of that name, or in that TOML file.
+    """Return a built-in suite by name, or read one from a TOML file.
 
     Raises:
-        UserError: There is neither, or the file is not a suite.
+        UserError: The suite or file does not exist, or the file is not a valid suite.
     """
     if name in SUITES:
         suite, title = SUITES[name], name
     elif Path(name).suffix == ".toml":
-        suite, title = _read(Path(name)), Path(name).stem
+        suite, title = _read_suite(Path(name)), Path(name).stem
     else:
-        raise UserError(f"{unknown_name('suite', name, list(SUITES))} Or the name of a .toml file.")
+        raise UserError(
+            f"{unknown_name('suite', name, list(SUITES))} Alternatively, pass a .toml file."
+        )
     return replace(suite, folder=suite.folder or title)
 
 
-def _read(path: Path) -> Suite:
+def _read_suite(path: Path) -> Suite:
     try:
         data = upgrade_suite(tomllib.loads(read_limited(path).decode()))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not TOML: {error}") from None
+        raise UserError(f"{path} is not valid TOML: {error}") from None
     try:
-        _check_top(data)
+        check_top_level(data, Suite)
         suite: Suite = from_dict(Suite, data, str(path))
         suite.configs()
     except UserError as error:
-        where = f"{path}: "
-        raise UserError(where + str(error).removeprefix(where)) from None
+        prefix = f"{path}: "
+        raise UserError(prefix + str(error).removeprefix(prefix)) from None
     return suite
-
-
-def _check_top(data: dict[str, Any]) -> None:
-    """Say what to do about the likely mistakes above the tables.
-
-    Raises:
-        UserError: One of them was made.
-    """
-    for name, many in LISTS.items():
-        if name in data and not isinstance(data[name], dict):
-            raise UserError(f"{name} must be a list named {many!r}: {many} = [...]")
-    strange = sorted(set(data) - {item.name for item in fields(Suite)})
-    settings = set(flatten(Config("any task").to_dict())) - set(LISTS)
-    if strange and strange[0] in settings:
-        raise UserError(f"{strange[0]} is a setting of the runs: put it under [settings]")
-    if not strange and "tasks" not in data:
-        raise UserError('tasks is missing, for example tasks = ["FetchPush"]; mrn tasks lists them')
