@@ -91,8 +91,8 @@ def test_results_are_published_with_their_settings(tmp_path):
     assert run.path == copy.with_suffix(".csv")
     assert (run.task, run.seed, run.planned, run.finished) == (task, 1, 5, False)
     assert run.config.schedule.cycles == 7
-    assert run.about.versions == about["versions"]
-    assert run.about.machine == {"cpu": "Z80", "cores": "1"}
+    assert run.info.versions == about["versions"]
+    assert run.info.machine == {"cpu": "Z80", "cores": "1"}
     assert run.episodes.tolist() == [140, 280]
     # Published once more, from there.
     draw_figures(tmp_path / "out", tmp_path / "again")
@@ -148,4 +148,4 @@ def test_a_machine_that_makes_no_sense_is_left_out(tmp_path, machine):
     (folder / "config.json").write_text(json.dumps(about))
     (run,) = find_runs(tmp_path)
     assert run.problem == ""
-    assert run.about.machine == {}
+    assert run.info.machine == {}

@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 from rliable import library, metrics
 
-from mrn.sweeps import stats
+from mrn.analysis import statistics as stats
 
 RNG = np.random.default_rng(3)
 

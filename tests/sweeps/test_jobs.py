@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.live import Live
 
 from mrn.analysis.runs import find_runs, group
-from mrn.cli import experiments
+from mrn.cli import sweeps
 from mrn.envs import TASKS
 from mrn.runs.layout import LOCK, METRICS, log_file
 from mrn.runs.metrics import COLUMNS, read_metrics, write_metrics
@@ -126,7 +126,7 @@ def test_only_what_changed_is_read_again(tmp_path, monkeypatch):
     reads = []
     monkeypatch.setattr(jobs_module, "read_metrics", lambda f: reads.append(f) or read_metrics(f))
     overview = Overview()
-    overview.console = Console(file=io.StringIO(), force_terminal=True, hidden_dim=100)
+    overview.console = Console(file=io.StringIO(), force_terminal=True, width=100)
     overview.live = Live(console=overview.console, auto_refresh=False)
     overview.begin(jobs, jobs)
     assert len(reads) == len(jobs) == 60
@@ -322,7 +322,7 @@ def test_there_is_a_run_for_each_gpu_that_the_suite_may_use(
     asked = []
     monkeypatch.setattr(backends, "LocalBackend", lambda *given: asked.append(given))
     monkeypatch.setattr("mrn.sweeps.scheduler.run_sweep", lambda *_: None)
-    experiments.sweep(str(tmp_path / "s.toml"), runs=tmp_path / "runs")
+    sweeps.sweep(str(tmp_path / "s.toml"), runs=tmp_path / "runs")
     assert asked == [(jobs, gpus)]
 
 

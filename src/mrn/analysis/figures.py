@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mrn.analysis.epochs import Methods, curves, episodes_per_epoch, strides
-from mrn.analysis.runs import NOT_YET, Array, Run, find_runs, group
+from mrn.analysis.runs import NO_EPOCH, Array, Run, find_runs, group
 from mrn.analysis.statistics import mean_and_std, mean_band
 from mrn.analysis.summary import REFERENCE_CRITIC, Summary, shared_epochs, short_names, summarize
 from mrn.analysis.tables import OF_FEW, as_csv, markdown
@@ -91,9 +91,9 @@ def draw_figures(root: Path, out: Path) -> list[Path]:
 
 def _warn_of_missing(runs: list[Run]) -> None:
     """Name the runs that cannot be drawn; count those that are only beginning."""
-    beginning = sum(run.problem == NOT_YET for run in runs)
-    said = [f"{beginning} in which {NOT_YET}"] if beginning else []
-    said += [f"{run.path}: {run.problem}" for run in runs if run.problem != NOT_YET]
+    beginning = sum(run.problem == NO_EPOCH for run in runs)
+    said = [f"{beginning} in which {NO_EPOCH}"] if beginning else []
+    said += [f"{run.path}: {run.problem}" for run in runs if run.problem != NO_EPOCH]
     if said:
         warnings.warn(f"runs that are not drawn: {'; '.join(said)}", stacklevel=3)
 

@@ -120,7 +120,7 @@ def _about(runs: list[Run]) -> str:
     count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
     done = sum(run.finished for run in runs)
     text = f"{count}, {done} finished; written {time.strftime('%Y-%m-%d %H:%M:%S')}"
-    machines = {tuple(run.about.machine.items()) for run in runs if run.about and run.about.machine}
+    machines = {tuple(run.info.machine.items()) for run in runs if run.info and run.info.machine}
     if len(machines) == 1:
         text += "; trained on " + ", ".join(f"{name} {value}" for name, value in machines.pop())
     return text
@@ -155,12 +155,12 @@ def _row(row: Row) -> dict[str, Any]:
 
 def _run(run: Run) -> dict[str, Any]:
     about: dict[str, Any] = {"command": "", "settings": {}, "versions": {}, "machine": {}}
-    if run.about is not None:
-        config = run.about.config
-        command = f"{launch_command(run.about.processes)} train"
+    if run.info is not None:
+        config = run.info.config
+        command = f"{launch_command(run.info.processes)} train"
         about["command"] = f"{command} {shlex.join(config.arguments())}"
         about["settings"] = flatten(config.to_dict())
-        about |= {"versions": run.about.versions, "machine": run.about.machine}
+        about |= {"versions": run.info.versions, "machine": run.info.machine}
     return about | {
         "name": run.name,
         "task": run.task,

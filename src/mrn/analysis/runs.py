@@ -1,4 +1,4 @@
-"""Finished and unfinished runs, read from their folders, and put in groups to compare."""
+"""Read runs, finished or not, from their folders and group them for comparison."""
 
 import os
 from collections.abc import Iterable
@@ -12,100 +12,105 @@ from numpy.typing import NDArray
 from mrn.config import Config
 from mrn.envs import TASKS
 from mrn.runs.layout import CONFIG, METRICS
-from mrn.runs.metrics import read_metrics
+from mrn.runs.metrics import is_finished, reached_stop_at, read_metrics
 from mrn.runs.provenance import RunInfo, read_run_info, read_run_info_file
 from mrn.utils.errors import UserError
 from mrn.utils.naming import safe_name
 from mrn.utils.plotting import sort_methods
 
-NOT_YET = "no epoch is finished"
-NEVER = "it was never evaluated (eval_episodes is 0)"
+NO_EPOCH = "no epoch is finished yet"
+NEVER_EVALUATED = "it was never evaluated (eval_episodes is 0)"
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run's place among others and its metrics, a value per finished epoch."""
+    """A run: what it is compared by, and its metrics, one value per finished epoch."""
 
     path: Path
     experiment: str
-    """The folder that its suite wrote to; empty for runs directly below the folder given."""
+    """Folder of its suite, relative to the root; empty for runs directly below the root."""
     task: str
     method: str
-    """What is compared: agent, critic, and the variant where there is one."""
+    """ALGO-CRITIC, plus recipe and variant if any."""
     seed: int
     columns: dict[str, Array]
-    """Of metrics.csv; NaN where nothing was measured."""
-    about: RunInfo | None = None
-    """Its settings; unknown for a CSV alone."""
+    """Columns of metrics.csv; NaN where nothing was measured."""
+    info: RunInfo | None = None
+    """Settings, versions and machine; None for a CSV without them."""
     problem: str = ""
-    """Why it has no metrics."""
+    """Why the run has no metrics; empty if it has."""
 
     @property
     def config(self) -> Config | None:
-        """Its settings, as far as they are known."""
-        return None if self.about is None else self.about.config
+        """Configuration of the run, or None if unknown."""
+        return None if self.info is None else self.info.config
 
     @property
     def metrics_file(self) -> Path:
-        """Where its metrics are."""
+        """Path of the metrics."""
         return self.path / METRICS if self.path.is_dir() else self.path
 
     @property
     def settings_file(self) -> Path:
-        """Where its settings are, if they were kept."""
+        """Path of the settings, which may not exist."""
         return self.path / CONFIG if self.path.is_dir() else self.path.with_suffix(".json")
 
     @property
     def name(self) -> str:
-        """As a person would say it."""
+        """Readable name, EXPERIMENT/TASK/METHOD/SEED."""
         return "/".join(filter(None, (self.experiment, self.task, self.method, str(self.seed))))
 
     @property
     def epochs(self) -> int:
-        """Epochs finished."""
+        """Number of finished epochs."""
         return len(self.success)
 
     @property
     def stopped(self) -> bool:
-        """Whether it ended before its last epoch because it was as good as it was to be."""
-        if self.config is None or self.config.stop_at is None:
+        """Whether it reached `stop_at` before its last epoch."""
+        if self.config is None:
             return False
         early = self.config.epochs is None or self.epochs < self.config.epochs
-        return early and bool((self.success >= self.config.stop_at).any())
+        return early and any(reached_stop_at(row, self.config.stop_at) for row in self._rows)
 
     @property
     def planned(self) -> int:
-        """Epochs that the run was started for, as far as is known; fewer if it stopped early."""
+        """Number of epochs to train, if known; the finished epochs if it stopped early."""
         if self.stopped:
             return self.epochs
         return (self.config and self.config.epochs) or self.epochs
 
     @property
     def finished(self) -> bool:
-        """Whether it has got as far as it was to."""
-        return not self.problem and self.epochs >= self.planned
+        """Whether it trained all its epochs or reached `stop_at`."""
+        epochs, stop_at = (self.config.epochs, self.config.stop_at) if self.config else (None, None)
+        return not self.problem and is_finished(self._rows, epochs, stop_at)
+
+    @property
+    def _rows(self) -> list[dict[str, float | None]]:
+        return [{"success": None if np.isnan(value) else value} for value in self.success.tolist()]
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing more will be seen of it: it is finished, or shows nothing by choice."""
-        return self.finished or self.problem == NEVER
+        """Whether no more results will follow: it is finished, or never evaluated."""
+        return self.finished or self.problem == NEVER_EVALUATED
 
     @property
     def success(self) -> Array:
-        """Success rate at the last step, per epoch."""
+        """Success rate at the last step of an episode, per epoch."""
         return self.columns.get("success", np.empty(0))
 
     @cached_property
     def seconds(self) -> Array:
-        """Wall-clock time until the end of each epoch: playing, learning and evaluating."""
+        """Wall-clock seconds until the end of each epoch: rollouts, updates and evaluation."""
         names = ("rollout_seconds", "update_seconds", "evaluation_seconds")
         return np.cumsum(sum(np.nan_to_num(self.columns[name]) for name in names))
 
     @cached_property
     def episodes(self) -> Array:
-        """Training episodes played until the end of each epoch."""
+        """Training episodes until the end of each epoch; NaN if unknown."""
         if self.config is not None:
             plan = self.config.schedule
             return self.columns["epoch"] * plan.cycles * plan.num_envs
@@ -114,22 +119,22 @@ class Run:
         return np.full(self.epochs, np.nan)
 
 
-def find_runs(root: Path, drawn: Path | None = None) -> list[Run]:
-    """All runs below a folder: run folders, and CSVs named TASK/AGENT-CRITIC/seed-SEED.csv.
+def find_runs(root: Path, figures: Path | None = None) -> list[Run]:
+    """Find all runs below a folder: run folders and CSVs named TASK/ALGO-CRITIC/seed-SEED.csv.
 
-    A CSV may have its run's settings beside it, as seed-SEED.json. One that is beside its own run's
-    folder, where `mrn figures RUNS -o RUNS` puts it, is that run and not another. A damaged run is
-    there with its `problem` and without metrics.
+    Settings of a CSV are read from seed-SEED.json beside it, if present. A CSV beside the folder
+    of its own run is skipped; `mrn figures RUNS -o RUNS` puts it there. A damaged run is returned
+    with its `problem` and without metrics.
 
     Args:
         root: The folder.
-        drawn: A folder in which CSVs may be copies that `mrn figures` made of these runs.
+        figures: Output folder of `mrn figures`, whose CSVs may be copies of these runs.
 
     Raises:
-        UserError: There is no such folder, or no run in it, or two of the same name.
+        UserError: The folder does not exist, holds no runs, or holds two runs of the same name.
     """
     if not root.is_dir():
-        raise UserError(f"there is no folder {root}")
+        raise UserError(f"folder {root} does not exist")
     runs = []
     for folder, below, files in os.walk(root):
         path = Path(folder)
@@ -145,24 +150,24 @@ def find_runs(root: Path, drawn: Path | None = None) -> list[Run]:
         ]
     if not runs:
         raise UserError(
-            f"no runs in {root}: neither a folder with a {CONFIG}, as mrn train makes, nor a "
-            "TASK/AGENT-CRITIC/seed-SEED.csv"
+            f"no runs in {root}: expected folders with a {CONFIG}, as written by `mrn train`, or "
+            "files named TASK/ALGO-CRITIC/seed-SEED.csv"
         )
-    if drawn:
-        runs = _without_copies(runs, root.resolve(), drawn.resolve())
-    _refuse_twins(runs)
+    if figures:
+        runs = _without_copies(runs, root.resolve(), figures.resolve())
+    _check_unique(runs)
     return runs
 
 
-def _without_copies(runs: list[Run], root: Path, drawn: Path) -> list[Run]:
-    """All but the CSVs in a folder below the root whose runs are there outside of it, too."""
-    if root not in drawn.parents:
+def _without_copies(runs: list[Run], root: Path, figures: Path) -> list[Run]:
+    """Drop CSVs in a subfolder of the root if their runs also exist outside of it."""
+    if root not in figures.parents:
         return runs
-    prefix = drawn.relative_to(root).as_posix()
+    prefix = figures.relative_to(root).as_posix()
     inside: list[Run] = []
     others: list[Run] = []
     for run in runs:
-        is_copy = run.path.suffix == ".csv" and drawn in run.path.resolve().parents
+        is_copy = run.path.suffix == ".csv" and figures in run.path.resolve().parents
         (inside if is_copy else others).append(run)
     known = {(run.experiment, run.task, run.method, run.seed) for run in others}
 
@@ -173,31 +178,31 @@ def _without_copies(runs: list[Run], root: Path, drawn: Path) -> list[Run]:
     return others + [run for run in inside if original(run) not in known]
 
 
-def _refuse_twins(runs: list[Run]) -> None:
-    """A seed that is there twice would count twice."""
+def _check_unique(runs: list[Run]) -> None:
+    """Raise if a seed occurs twice, because it would count twice."""
     first: dict[tuple[str, str, str, int], Run] = {}
     for run in runs:
         other = first.setdefault((run.experiment, run.task, run.method, run.seed), run)
-        if other is not run and run.method:  # without settings nobody knows what it is
+        if other is not run and run.method:  # a run without readable settings has no method
             raise UserError(
-                f"two runs of {run.name}: {other.path} and {run.path}; each seed counts once: "
-                "remove one of them, or move it to a folder of its own"
+                f"two runs of {run.name}: {other.path} and {run.path}; remove one of them, or move "
+                "it to a separate folder"
             )
 
 
 def _read_folder(path: Path, root: Path) -> Run:
     try:
-        about = read_run_info(path, imports=False)
+        info = read_run_info(path, imports=False)
     except UserError as error:
         return Run(path, "", path.name, "", 0, {}, problem=str(error))
-    config, place = about.config, path.relative_to(root)
-    usual = config.folder.parts
-    if path.absolute().parts[-len(usual) :] == usual:  # where `root` may itself be part of it
-        place = Path(*place.parts[: -len(usual)])
+    config, place = info.config, path.relative_to(root)
+    default = config.folder.parts
+    if path.absolute().parts[-len(default) :] == default:  # `root` may be part of it
+        place = Path(*place.parts[: -len(default)])
     experiment = "" if place == Path() else place.as_posix()
-    run = Run(path, experiment, config.task, config.method, config.seed, {}, about)
+    run = Run(path, experiment, config.task, config.method, config.seed, {}, info)
     if not run.metrics_file.exists():
-        return replace(run, problem=NOT_YET)
+        return replace(run, problem=NO_EPOCH)
     return _with_metrics(run)
 
 
@@ -209,19 +214,19 @@ def _read_csv(path: Path, root: Path) -> Run:
     run = Run(path, experiment, task, method, int(seed) if seed.isdecimal() else 0, {})
     if not seed.isdecimal():
         problem = (
-            f"{seed!r} is not a seed: a file of metrics is called seed-SEED.csv, as seed-100.csv"
+            f"{seed!r} is not a seed: name the file seed-SEED.csv, for example seed-100.csv"
         )
         return replace(run, method="", problem=problem)
     if run.settings_file.exists():
         try:
-            about = read_run_info_file(run.settings_file, imports=False)
+            info = read_run_info_file(run.settings_file, imports=False)
         except UserError as error:
             return replace(run, problem=str(error))
-        config = about.config
+        config = info.config
         if (safe_name(config.task), config.method, config.seed) != (task, method, run.seed):
             problem = f"{run.settings_file} holds the settings of another run, {config.folder}"
             return replace(run, problem=problem)
-        run = replace(run, task=config.task, about=about)
+        run = replace(run, task=config.task, info=info)
     return _with_metrics(run)
 
 
@@ -231,13 +236,13 @@ def _with_metrics(run: Run) -> Run:
     except UserError as error:
         return replace(run, problem=str(error))
     if not rows:
-        return replace(run, problem=NOT_YET)
+        return replace(run, problem=NO_EPOCH)
     columns = {
         name: np.array([np.nan if row[name] is None else row[name] for row in rows], np.float64)
         for name in rows[0]
     }
     if np.isnan(columns["success"]).all():
-        return replace(run, problem=NEVER)
+        return replace(run, problem=NEVER_EVALUATED)
     return replace(run, columns=columns)
 
 
@@ -246,7 +251,7 @@ Groups = dict[str, dict[str, dict[str, list[Run]]]]
 
 
 def group(runs: Iterable[Run]) -> Groups:
-    """Runs that have metrics, by experiment, task (in the paper's order) and method."""
+    """Group runs with metrics by experiment, task (in the paper's order) and method."""
     usable = [run for run in runs if not run.problem]
     place = {name: index for index, name in enumerate(TASKS)}
     rank = {name: index for index, name in enumerate(sort_methods({run.method for run in usable}))}

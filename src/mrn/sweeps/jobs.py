@@ -1,4 +1,4 @@
-"""The runs of a suite as jobs: where each belongs, and how far it is."""
+"""Jobs: the runs of a suite, with their folder and progress."""
 
 import os
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from mrn.config import Config
 from mrn.runs.layout import CONFIG, METRICS
-from mrn.runs.metrics import read_metrics
+from mrn.runs.metrics import is_finished, read_metrics
 from mrn.runs.provenance import read_config
 from mrn.runs.run_dir import check_settings
 from mrn.sweeps.suites import Suite
@@ -18,18 +18,25 @@ from mrn.utils.files import read_error
 
 
 class RunStatus(NamedTuple):
-    """How far a run is."""
+    """Progress of a run."""
 
-    epochs: int = 0
-    success: float | None = None
-    """Of the last epoch, if it was evaluated."""
-    best: float = 0.0
-    """The highest success so far."""
+    curve: tuple[float | None, ...] = ()
+    """Success rate after each epoch; None if it was not evaluated."""
+
+    @property
+    def epochs(self) -> int:
+        """Number of finished epochs."""
+        return len(self.curve)
+
+    @property
+    def success(self) -> float | None:
+        """Success rate after the last epoch."""
+        return self.curve[-1] if self.curve else None
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run to train, and where."""
+    """A run of a sweep: its configuration, folder and name."""
 
     config: Config
     folder: Path
@@ -37,43 +44,42 @@ class Job:
 
     @property
     def status(self) -> RunStatus:
-        """How far it is. Its metrics are read only if they have changed since the last time.
+        """Progress of the run. The metrics are read again only if the file changed.
 
         Raises:
-            UserError: They cannot be read, or are damaged.
+            UserError: The metrics are unreadable or damaged.
         """
         file = self.folder / METRICS
         state = _stat(file)
         if state is None:
             return RunStatus()
-        # The file is replaced by each write, so a changed one is another one, too.
+        # Every write replaces the file, so a new inode also means new content.
         return _read_status(file, state.st_ino, state.st_mtime_ns, state.st_size)
 
     @property
     def epochs(self) -> int:
-        """Epochs to train."""
+        """Number of epochs to train."""
         return self.config.epochs or 1
 
     @property
     def epochs_done(self) -> int:
-        """Rows of its metrics."""
+        """Number of finished epochs."""
         return self.status.epochs
 
     @property
     def finished(self) -> bool:
-        """Whether all its epochs are there, or it has reached where it may stop."""
-        stop_at = self.config.stop_at
-        enough = stop_at is not None and self.epochs_done > 0 and self.status.best >= stop_at
-        return enough or self.epochs_done >= self.epochs
+        """Whether the run trained all its epochs or reached `stop_at`."""
+        rows = [{"success": success} for success in self.status.curve]
+        return is_finished(rows, self.config.epochs, self.config.stop_at)
 
     @property
     def root(self) -> Path:
-        """The folder of its suite."""
+        """Folder of the suite."""
         return self.folder.parents[len(self.config.folder.parts) - 1]
 
 
 def current_status(job: Job) -> RunStatus:
-    """How far it is, as far as can be read: to show it, or to count what may be counted wrong."""
+    """Return the progress of a run for display; an empty status if it is unreadable."""
     try:
         return job.status
     except UserError:
@@ -82,14 +88,11 @@ def current_status(job: Job) -> RunStatus:
 
 @lru_cache(maxsize=4096)
 def _read_status(file: Path, *_state: int) -> RunStatus:
-    rows = read_metrics(file)
-    if not rows:
-        return RunStatus()
-    return RunStatus(len(rows), rows[-1]["success"], max(row["success"] or 0.0 for row in rows))
+    return RunStatus(tuple(row["success"] for row in read_metrics(file)))
 
 
 def _stat(file: Path) -> os.stat_result | None:
-    """What the system says of a file; None where there is none."""
+    """Return the file's status, or None if it does not exist."""
     try:
         return file.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -99,35 +102,41 @@ def _stat(file: Path) -> os.stat_result | None:
 
 
 REMEDY = (
-    'Put those back, or give the suite another folder (folder = "NAME" at the top of its file) or '
-    "the sweep another --runs"
+    'Restore those settings, set another folder in the suite (folder = "NAME" at the top of its '
+    "file), or pass another --runs"
 )
 
 
 def plan_jobs(suite: Suite, runs: Path, threads: int, only: str = "*") -> list[Job]:
-    """The jobs of a suite below the folder of all runs, those whose names fit a pattern.
+    """Return the jobs of a suite whose names match a pattern.
 
-    A run that was begun keeps its number of threads: with another its digits may differ. One whose
-    process was killed before its settings were written was not begun.
+    A started run keeps its number of threads, because results may differ in the last digits. A run
+    counts as started once its settings are written.
+
+    Args:
+        suite: The suite.
+        runs: Folder of all runs.
+        threads: CPU threads of each new run.
+        only: Shell pattern of names, TASK/METHOD/seed-SEED.
 
     Raises:
-        UserError: A folder holds a run of other settings, or is damaged; or no name fits.
+        UserError: A folder holds a run with other settings or is damaged, or no name matches.
     """
-    every = {config.folder.as_posix(): config for config in suite.configs()}
-    wanted = [config for name, config in every.items() if fnmatchcase(name, only)]
-    if not wanted:
+    configs = {config.folder.as_posix(): config for config in suite.configs()}
+    selected = [config for name, config in configs.items() if fnmatchcase(name, only)]
+    if not selected:
         raise UserError(
-            f"no run of the suite is called {only!r}: its {len(every)} runs are called "
-            f"TASK/METHOD/seed-SEED, as {next(iter(every))}"
+            f"no run of the suite matches {only!r}: its {len(configs)} runs are named "
+            f"TASK/METHOD/seed-SEED, for example {next(iter(configs))}"
         )
     jobs = []
-    for config in wanted:
+    for config in selected:
         folder = (runs / suite.folder / config.folder).absolute()
-        begun = read_config(folder) if _stat(folder / CONFIG) else None
-        if begun is not None:
-            check_settings(begun, config, str(folder), REMEDY)
-        chosen = config.threads or (begun and begun.threads) or threads
+        started = read_config(folder) if _stat(folder / CONFIG) else None
+        if started is not None:
+            check_settings(started, config, str(folder), REMEDY)
+        chosen = config.threads or (started and started.threads) or threads
         job = Job(replace(config, threads=chosen), folder, str(config.folder))
-        _ = job.status  # damaged metrics are noticed before anything starts
+        _ = job.status  # raises for damaged metrics before any run starts
         jobs.append(job)
     return jobs
