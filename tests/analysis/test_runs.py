@@ -1,4 +1,4 @@
-"""Which runs there are below a folder: each once, with its settings where they were kept."""
+"""Finding runs: each once, with its settings if known."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ from mrn.utils.errors import UserError
 from tests.sweeps.helpers import write_run
 
 
-def test_figures_beside_the_runs_do_not_count_them_twice(tmp_path):
+def test_figures_beside_runs_are_not_counted_twice(tmp_path):
     write_run(tmp_path / "mine", [0.5, 0.7], 1)
     write_run(tmp_path / "mine", [0.5, 0.9], 2)
     draw_figures(tmp_path, tmp_path)
@@ -26,14 +26,14 @@ def test_figures_beside_the_runs_do_not_count_them_twice(tmp_path):
     assert (tmp_path / "mine/table.md").read_bytes() == table
 
 
-def test_figures_within_the_runs_are_not_drawn_again(tmp_path):
+def test_figures_inside_the_runs_folder_are_not_drawn_again(tmp_path):
     write_run(tmp_path / "mine", [0.5, 0.7], 1)
     for _ in range(2):
         draw_figures(tmp_path, tmp_path / "figures")
     assert [p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("table.md")] == [
         "figures/mine/table.md"
     ]
-    # Those that are nowhere else are no copies, and those above the folder are none of its own.
+    # CSVs without an original count, and an output folder above the root changes nothing.
     shutil.rmtree(tmp_path / "mine")
     assert [run.name for run in find_runs(tmp_path, tmp_path / "figures")] == [
         "figures/mine/FetchPush/ddpg-mrn/1"
@@ -42,7 +42,7 @@ def test_figures_within_the_runs_are_not_drawn_again(tmp_path):
     assert run.name == "FetchPush/ddpg-mrn/1"
 
 
-def test_two_runs_of_one_name_are_refused(tmp_path):
+def test_two_runs_of_the_same_name_raise(tmp_path):
     folder = write_run(tmp_path, [0.5, 0.7], 1)
     other = folder.with_name("seed-01.csv")
     shutil.copy(folder / "metrics.csv", other)
@@ -53,7 +53,7 @@ def test_two_runs_of_one_name_are_refused(tmp_path):
     )
 
 
-def test_a_file_without_a_seed_is_named_and_left_out(tmp_path):
+def test_file_without_a_seed_is_named_and_skipped(tmp_path):
     folder = write_run(tmp_path / "runs", [0.5, 0.6])
     place = tmp_path / "alone/FetchPush/mine"
     place.mkdir(parents=True)
@@ -64,21 +64,21 @@ def test_a_file_without_a_seed_is_named_and_left_out(tmp_path):
     assert ["'a' is not a seed" in run.problem for run in runs] == [False, True, False]
     with pytest.warns(UserWarning, match=r"not drawn: .*seed-a.csv: .*seed-b.csv: 'b' is not a"):
         draw_figures(tmp_path / "alone", tmp_path / "out")
-    # A method without a critic in its name is shown by its name.
+    # A method that is not named ALGO-CRITIC is shown as it is.
     assert "| FetchPush | mine | 1 |" in markdown(summarize(group(runs)[""]))
 
 
-def test_a_folder_within_an_experiment_is_one_experiment(tmp_path):
+def test_subfolder_of_an_experiment_is_one_experiment(tmp_path):
     write_run(tmp_path / "mine", [0.5], 1)
     write_run(tmp_path / "mine", [0.5], 1, critic="bvn")
     for root in ("mine", "mine/FetchPush"):
         assert {run.experiment for run in find_runs(tmp_path / root)} == {""}
     assert {run.experiment for run in find_runs(tmp_path)} == {"mine"}
-    (alone,) = find_runs(tmp_path / "mine/FetchPush/ddpg-mrn/seed-1")
-    assert (alone.experiment, alone.method) == ("", "ddpg-mrn")
+    (single,) = find_runs(tmp_path / "mine/FetchPush/ddpg-mrn/seed-1")
+    assert (single.experiment, single.method) == ("", "ddpg-mrn")
 
 
-def test_results_are_published_with_their_settings(tmp_path):
+def test_figures_copy_metrics_with_settings(tmp_path):
     task = "my_package.envs:MyReach-v0"
     folder = write_run(tmp_path / "runs", [0.5, 0.7], 1, task, cycles=7, epochs=5)
     about = json.loads((folder / "config.json").read_text())
@@ -94,38 +94,42 @@ def test_results_are_published_with_their_settings(tmp_path):
     assert run.info.versions == about["versions"]
     assert run.info.machine == {"cpu": "Z80", "cores": "1"}
     assert run.episodes.tolist() == [140, 280]
-    # Published once more, from there.
+    # Copies can be copied again.
     draw_figures(tmp_path / "out", tmp_path / "again")
     assert (
         json.loads((tmp_path / "again" / copy.relative_to(tmp_path / "out")).read_text()) == about
     )
 
 
-def test_metrics_of_other_settings_are_not_written_over(tmp_path):
+def test_metrics_of_other_settings_are_not_overwritten(tmp_path):
     write_run(tmp_path / "runs", [0.9], 1)
     draw_figures(tmp_path / "runs", tmp_path / "out")
     before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")}
     write_run(tmp_path / "others", [0.1, 0.2], 1, learning_rate=5e-3)
-    with pytest.raises(UserError, match=r"seed-1.json belongs to other settings: .*another --out"):
+    with pytest.raises(
+        UserError, match=r"seed-1.json belongs to other settings: .*another output folder"
+    ):
         draw_figures(tmp_path / "others", tmp_path / "out")
     assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")} == before
-    for path in (tmp_path / "others").rglob("metrics.csv"):  # metrics of unknown settings
+    for path in (tmp_path / "others").rglob("metrics.csv"):  # metrics without settings
         bare = tmp_path / "bare/FetchPush/ddpg-mrn/seed-1.csv"
         bare.parent.mkdir(parents=True)
         path.rename(bare)
-    with pytest.raises(UserError, match=r"has no settings, and .*seed-1.json is of other metrics"):
+    with pytest.raises(
+        UserError, match=r"has no settings, but .*seed-1.json belongs to other metrics"
+    ):
         draw_figures(tmp_path / "bare", tmp_path / "out")
     assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")} == before
-    write_run(tmp_path / "begun", [], 1, learning_rate=5e-3, epochs=3)  # nothing to write yet
+    write_run(tmp_path / "begun", [], 1, learning_rate=5e-3, epochs=3)  # nothing to copy yet
     write_run(tmp_path / "begun", [0.8], 2)
-    with pytest.warns(UserWarning, match="1 in which no epoch is finished"):
+    with pytest.warns(UserWarning, match="1 because no epoch is finished yet"):
         draw_figures(tmp_path / "begun", tmp_path / "out")
     write_run(tmp_path / "longer", [0.9, 0.95], 1)
     draw_figures(tmp_path / "longer", tmp_path / "out")
     assert find_runs(tmp_path / "out")[0].epochs == 2
 
 
-def test_settings_of_another_run_are_not_taken(tmp_path):
+def test_settings_of_another_run_are_not_used(tmp_path):
     write_run(tmp_path / "runs", [0.5], 1)
     draw_figures(tmp_path / "runs", tmp_path / "out")
     file = tmp_path / "out/FetchPush/ddpg-mrn/seed-1.csv"
@@ -142,7 +146,7 @@ def test_settings_of_another_run_are_not_taken(tmp_path):
 
 
 @pytest.mark.parametrize("machine", [None, "a laptop", ["x"], 3])
-def test_a_machine_that_makes_no_sense_is_left_out(tmp_path, machine):
+def test_malformed_machine_is_ignored(tmp_path, machine):
     folder = write_run(tmp_path, [0.5], 1)
     about = json.loads((folder / "config.json").read_text()) | {"machine": machine}
     (folder / "config.json").write_text(json.dumps(about))

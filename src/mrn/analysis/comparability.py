@@ -1,76 +1,102 @@
-"""Whether runs that are compared were trained alike, but for what is compared."""
+"""Warnings about runs that were not trained alike, apart from what is compared."""
 
 from collections.abc import Iterable
+from typing import Any
 
-from mrn.analysis.epochs import Methods, late, lengths
+from mrn.analysis.epochs import Methods, common_lengths, lagging_runs
 from mrn.analysis.runs import Run
 from mrn.config import flatten, resolve
 from mrn.recipes import RECIPES
 from mrn.runs.run_dir import MUTABLE_SETTINGS
+from mrn.utils.renames import SETTINGS as RENAMED_SETTINGS
 
 COMPARED = ("algo", "critic", "recipe", "variant", "seed")
 """Settings in which methods, and the runs of a method, are meant to differ."""
 SET_BY_RECIPES = {name for settings in RECIPES.values() for name in settings}
+FROM_RECIPE = "as in its recipe"
 
 
 def differences(task: str, methods: Methods, names: dict[str, str]) -> list[str]:
-    """What to be told before the methods on a task are compared, a sentence each.
+    """Return warnings to read before comparing the methods on a task, one sentence each.
 
     Args:
-        task: Its name.
-        methods: The runs of each.
-        names: How the methods are shown.
+        task: Name of the task.
+        methods: Runs of each method.
+        names: Display names of the methods.
     """
     found = []
     for method, runs in methods.items():
         within = _differing((run, "") for run in runs)
         if within:
-            found.append(f"{task}, {names[method]}: its runs differ in {', '.join(sorted(within))}")
+            settings = ", ".join(sorted(within))
+            found.append(f"{task}, {names[method]}: seeds differ in {settings}")
     known = ([run for run in runs if run.config is not None] for runs in methods.values())
-    between = _differing((run, names[run.method]) for runs in known for run in runs[:1])
+    first = [run for runs in known for run in runs[:1]]
+    between = _differing(((run, names[run.method]) for run in first), _varied(first))
     if between:
-        settings = "; ".join(f"{name} ({between[name]})" for name in sorted(between))
-        found.append(f"{task}: the methods were not trained alike: {settings}")
-    behind = [run for runs in late(methods).values() for run in runs]
-    if behind:
-        who = ", ".join(f"{names[run.method]} seed {run.seed}" for run in behind)
+        settings = ", ".join(f"{name} ({between[name]})" for name in sorted(between))
+        found.append(f"{task}: methods differ in {settings}")
+    lagging = [run for runs in lagging_runs(methods).values() for run in runs]
+    if lagging:
+        who = "; ".join(f"{names[run.method]} seed {run.seed}" for run in lagging)
         found.append(
-            f"{task}: epochs differ in length, and some runs have not got to where they first "
-            f"meet; left out: {who}"
+            f"{task}: epochs differ in length; runs before the first common epoch are left out: "
+            f"{who}"
         )
-    if len(set().union(*lengths(methods).values())) > 1:
+    if len(set().union(*common_lengths(methods).values())) > 1:
         found.append(
-            f"{task}: epochs differ in length and have not met yet, or seeds of one method differ "
-            "in it: after as many epochs, as here, some have played more episodes than others, and "
-            "no method is called the best"
+            f"{task}: epochs differ in length and do not align yet; methods are compared after "
+            "equally many epochs but different numbers of episodes, and none is marked as best"
         )
     return found
 
 
-def _differing(runs: Iterable[tuple[Run, str]]) -> dict[str, str]:
-    """Settings with more than one value, and who has which."""
+def _varied(runs: Iterable[Run]) -> set[str]:
+    """Return the settings in which variants of the same algorithm, critic and recipe differ."""
+    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for run in runs:
+        if (config := run.config) is not None:
+            key = (config.algo, config.critic, config.recipe)
+            groups.setdefault(key, []).append(flatten(config.to_dict()))
+    return {
+        name
+        for variants in groups.values()
+        for name in variants[0]
+        if any(settings.get(name) != variants[0][name] for settings in variants)
+    }
+
+
+def _differing(runs: Iterable[tuple[Run, str]], expected: Iterable[str] = ()) -> dict[str, str]:
+    """Return settings with more than one value, and who has which.
+
+    Args:
+        runs: Runs with the display names of their methods.
+        expected: Settings that are meant to differ.
+    """
     values: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
-    named: set[str] = {*MUTABLE_SETTINGS, *COMPARED}  # and what variants stand for
+    expected = {*MUTABLE_SETTINGS, *COMPARED, *expected}
     for run, shown in runs:
         if run.config is None:
             continue
         settings = run.config.to_dict()
-        named |= {part.partition("=")[0] for part in run.config.variant.split("+")}
-        # An agent's own settings are part of it: compared between runs of that agent alone.
+        # A grid label NAME=VALUE documents the difference.
+        labels = (part.partition("=")[0] for part in run.config.variant.split("+"))
+        expected |= {RENAMED_SETTINGS.get(name, name) for name in labels}
+        # Settings of an algorithm are compared only between runs of that algorithm.
         own = settings.pop("algo_config")
-        usual = resolve(run.config.algo, run.config.recipe, imports=False)
-        by_recipe = {k: v for group in usual.values() for k, v in vars(group).items()}
+        defaults = resolve(run.config.algo, run.config.recipe, imports=False)
+        by_recipe = {k: v for group in defaults.values() for k, v in vars(group).items()}
         for algo, part in (("", flatten(settings)), (run.config.algo, own)):
             for name, value in part.items():
-                # What a recipe stands for differs where recipes do.
-                # Those of a user's agent are not known here, and taken to be its recipe's.
+                # Recipes are expected to differ in the settings they provide. The settings of a
+                # custom algorithm are unknown here and taken to be its recipe's.
                 is_recipes = name in SET_BY_RECIPES and value == by_recipe.get(name, value)
-                told = "as its recipe has it" if is_recipes else str(value)
-                values.setdefault((algo, name), []).append((shown, told, str(value)))
+                text = FROM_RECIPE if is_recipes else str(value)
+                values.setdefault((algo, name), []).append((shown, text, str(value)))
     return {
-        name: ", ".join(f"{shown} {told}".strip() for shown, told, _ in each)
+        name: "; ".join(f"{shown}: {text}" for shown, text, _ in each)
         for (_, name), each in values.items()
-        if name not in named
-        and len({told for _, told, _ in each}) > 1
+        if name not in expected
+        and len({text for _, text, _ in each}) > 1
         and len({value for _, _, value in each}) > 1
     }

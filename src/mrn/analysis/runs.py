@@ -213,9 +213,7 @@ def _read_csv(path: Path, root: Path) -> Run:
     experiment = "" if place == Path() else place.as_posix()
     run = Run(path, experiment, task, method, int(seed) if seed.isdecimal() else 0, {})
     if not seed.isdecimal():
-        problem = (
-            f"{seed!r} is not a seed: name the file seed-SEED.csv, for example seed-100.csv"
-        )
+        problem = f"{seed!r} is not a seed: name the file seed-SEED.csv, for example seed-100.csv"
         return replace(run, method="", problem=problem)
     if run.settings_file.exists():
         try:

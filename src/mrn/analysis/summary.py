@@ -1,83 +1,28 @@
-"""The figures of an experiment: per task and method, and across tasks.
+"""Summary of an experiment: results per task and method, and across tasks.
 
-Methods are compared over the epochs that all of them have on a task, so that none gains by having
-been trained for longer, or loses by not being finished. Where their epochs have different numbers
-of episodes, an epoch is what makes whole epochs of each.
+Methods on a task are compared over the epochs that all of them have finished. Longer training is
+then no advantage, and unfinished runs are not penalized. If recipes differ in the length of an
+epoch, a common epoch consists of whole epochs of each method.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import median
 
 import numpy as np
 
 from mrn.analysis.comparability import differences
-from mrn.analysis.epochs import Methods, curves, late, lengths, strides
-from mrn.analysis.runs import Array, Run
-from mrn.analysis.statistics import (
-    TIE_TOLERANCE,
-    aggregate_improvement,
-    aggregate_iqm,
-    aggregate_mean,
-    area_under_curve,
-    first_reaching,
-    mean_and_std,
-)
-from mrn.utils.intervals import Interval, wilson
-from mrn.utils.naming import NO_CRITIC, Method
+from mrn.analysis.epochs import Methods, common_lengths, lagging_runs, strides
+from mrn.analysis.names import display_names
+from mrn.analysis.ranking import best_rows, comparable
+from mrn.analysis.rows import MIN_SEEDS, Row, common_epochs, fixed_rng, make_row
+from mrn.analysis.runs import Run
+from mrn.analysis.statistics import aggregate_improvement, aggregate_iqm
+from mrn.utils.intervals import Interval
+from mrn.utils.naming import Method
 from mrn.utils.plotting import sort_methods
 
-THRESHOLDS = (0.5, 0.9)
 REFERENCE_CRITIC = "mrn"
 """The critic that others are compared with."""
-MIN_SEEDS = 2
-"""Seeds of a method from which on something can be said of whether it is better than another."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """A method on a task, after some number of epochs that all of its seeds have finished."""
-
-    task: str
-    method: str
-    seeds: tuple[int, ...]
-    epochs: int
-    """Epochs that count here."""
-    stride: int
-    """How many of its own epochs one of these is; all figures are in the common ones."""
-    own: int
-    """Epochs that all of its seeds have finished."""
-    planned: int
-    length: tuple[int, ...]
-    """Episodes in a common epoch; several lengths, if its seeds differ; none, if nobody knows."""
-    complete: bool
-    """Whether all of its seeds have got as far as they were to, those that are left out, too."""
-    stopped: bool
-    """Whether one of its seeds ended early, because of its success."""
-    success: Interval
-    """Mean over seeds after the last of the epochs, with its bootstrap interval."""
-    counted: Interval | None
-    """Of one seed: its success with the interval that the number of evaluation episodes leaves,
-    which says nothing of other seeds."""
-    std: float
-    area: Interval
-    """Mean over seeds of the mean success over the epochs."""
-    episodes_to: tuple[float, ...]
-    """Median over seeds of the training episodes until an evaluation first was at each threshold,
-    whichever epochs are compared; infinite if most did not get there, NaN if nobody knows how many
-    episodes an epoch had."""
-    epochs_to: tuple[float, ...]
-    """The same in its own epochs, which are always known."""
-    reached: tuple[int, ...]
-    """Seeds that reached each threshold."""
-    finals: tuple[float, ...]
-    """Success of each seed."""
-    areas: tuple[float, ...]
-    best: bool = False
-    """No other method's mean is higher on this task, and all have enough seeds to say so."""
-    improvement: Interval | None = None
-    """Probability that a run with the critic `mrn`, all else alike, has a larger area than a run of
-    this; None where there is none, or this is it, or the two cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -88,201 +33,116 @@ class Aggregate:
     success: Interval
     """Interquartile mean of the final success."""
     area: Interval
-    """Interquartile mean of the area under the curve."""
+    """Interquartile mean of the mean success over epochs."""
     improvement: Interval | None
-    """That of the rows, averaged over the tasks."""
+    """Probability of improvement of the reference critic, averaged over tasks."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """An experiment in figures."""
+    """Results of an experiment."""
 
     rows: tuple[Row, ...]
     tasks: tuple[str, ...]
-    """Of the aggregates: those that every method has finished, and on which all can be compared."""
+    """Tasks of the aggregates: all methods finished them and can be compared."""
     aggregates: tuple[Aggregate, ...]
     warnings: tuple[str, ...] = ()
-    """Where methods, or the seeds of one, were not trained alike."""
+    """Differences in training between methods, or between the seeds of one."""
 
 
-def summarize(tasks: dict[str, Methods], begun: Sequence[Run] = ()) -> Summary:
-    """Figures for the runs of an experiment.
+def summarize(tasks: dict[str, Methods], unfinished: Sequence[Run] = ()) -> Summary:
+    """Summarize the runs of an experiment.
 
     Args:
-        tasks: Those that have finished an epoch, by task and method.
-        begun: Others: a method with one that will show something yet is not finished.
+        tasks: Runs with at least one finished epoch, by task and method.
+        unfinished: Runs without metrics. A method that still waits for one is not complete.
     """
     rows: list[Row] = []
     for task, methods in tasks.items():
-        found = _rows(task, methods, shared_epochs(methods), begun)
-        rows += [replace(row, best=row in _best(found)) for row in found]
+        found = _rows(task, methods, shared_epochs(methods), unfinished)
+        best = best_rows(found)
+        rows += [replace(row, best=row in best) for row in found]
     names = sort_methods({row.method for row in rows})
-    whole = {(row.task, row.method): row for row in rows if row.complete}
+    complete = {(row.task, row.method): row for row in rows if row.complete}
     across = tuple(
         task
         for task in tasks
-        if all((task, name) in whole for name in names)
-        if comparable([whole[task, name] for name in names])
+        if all((task, name) in complete for name in names)
+        if comparable([complete[task, name] for name in names])
     )
-    of = {name: [whole[task, name] for task in across] for name in names}
-    aggregates = [_aggregate(of[name], of.get(_with_ours(name))) for name in names if across]
-    warnings = [told for place in tasks.items() for told in differences(*place, short_names(names))]
+    by_method = {name: [complete[task, name] for task in across] for name in names}
+    aggregates = [
+        _aggregate(by_method[name], by_method.get(reference_of(name))) for name in names if across
+    ]
+    shown = display_names(names)
+    warnings = [text for place in tasks.items() for text in differences(*place, shown)]
     return Summary(tuple(rows), across, tuple(aggregates), tuple(warnings))
 
 
 def shared_epochs(methods: Methods) -> int:
-    """Common epochs after which the methods on a task are compared."""
-    return min(_own_epochs(methods))
+    """Return the number of common epochs after which the methods on a task are compared."""
+    return min(_available_epochs(methods))
 
 
-def comparable(rows: Iterable[Row]) -> bool:
-    """Whether it can be said which method on a task is better.
+def rows_of_choices(task: str, methods: Methods, unfinished: Sequence[Run] = ()) -> list[Row]:
+    """Return rows for any selection of the methods on a task.
 
-    Not where epochs of different length never met; nor where a run ended because of its success,
-    which is then no measure of it.
-    """
-    rows = list(rows)
-    one_length = len({length for row in rows for length in row.length}) <= 1
-    return one_length and not any(row.stopped for row in rows)
-
-
-def rows_of_choices(task: str, methods: Methods, begun: Sequence[Run] = ()) -> list[Row]:
-    """Figures for any choice among the methods on a task: what is shared depends on the choice.
-
-    After each number of epochs at which a method ends, a row for each that has as many.
+    The shared epochs depend on the selection. For each number of epochs at which some method ends,
+    there is a row for each method that has as many.
     """
     rows: list[Row] = []
-    for epochs in sorted(_own_epochs(methods)):
-        rows += _rows(task, methods, epochs, begun)
+    for epochs in sorted(_available_epochs(methods)):
+        rows += _rows(task, methods, epochs, unfinished)
     return rows
 
 
-def _in_time(methods: Methods) -> Methods:
-    """The runs but for those that cannot be compared yet."""
-    behind = late(methods)
-    rest = {m: [run for run in runs if run not in behind[m]] for m, runs in methods.items()}
-    return {method: runs for method, runs in rest.items() if runs}
-
-
-def _own_epochs(methods: Methods) -> set[int]:
-    """Common epochs that all runs of a method have, for each method."""
-    by = strides(methods)
-    return {_whole(runs, by[method]) for method, runs in _in_time(methods).items()}
-
-
-def _whole(runs: list[Run], stride: int) -> int:
-    return min(run.epochs for run in runs) // stride
-
-
-def _rows(task: str, methods: Methods, epochs: int, begun: Sequence[Run]) -> list[Row]:
-    """The methods that have so many epochs, each beside the critic `mrn` with all else alike."""
-    by, length, rows = strides(methods), lengths(methods), {}
-    awaited = {run.method for run in begun if run.task == task and not run.is_final}
-    for method, runs in _in_time(methods).items():
-        if _whole(runs, by[method]) >= epochs:
-            complete = method not in awaited and all(run.finished for run in methods[method])
-            known = (tuple(sorted(length[method])), complete)
-            rows[method] = _row(task, method, runs, by[method], epochs, *known)
-    return [
-        replace(row, improvement=_improvement([row], [ours] if ours else None))
-        for method, row in rows.items()
-        for ours in [rows.get(_with_ours(method))]
-    ]
-
-
-def _with_ours(method: str) -> str:
-    """The method that has the critic `mrn`, and all else alike."""
+def reference_of(method: str) -> str:
+    """Return the method with the reference critic, otherwise configured alike."""
     return str(Method.parse(method)._replace(critic=REFERENCE_CRITIC))
 
 
-def _row(
-    task: str,
-    method: str,
-    runs: list[Run],
-    stride: int,
-    epochs: int,
-    length: tuple[int, ...],
-    complete: bool,
-) -> Row:
-    """The figures of a method alone."""
-    table = curves(runs)[:, stride - 1 :: stride][:, :epochs]  # (seeds, epochs)
-    finals = np.array([_last(curve) for curve in table])
-    areas = np.array([area_under_curve(curve) for curve in table])
-    episodes_to, epochs_to = (
-        [[first_reaching(run.success, cost(run), end) for run in runs] for end in THRESHOLDS]
-        for cost in (lambda run: run.episodes, lambda run: run.columns["epoch"])
-    )
-    return Row(
-        task,
-        method,
-        seeds=tuple(run.seed for run in runs),
-        epochs=epochs,
-        stride=stride,
-        own=_whole(runs, stride),
-        planned=max(run.planned for run in runs) // stride,
-        length=length,
-        complete=complete,
-        stopped=any(run.stopped for run in runs),
-        success=aggregate_mean([finals], _rng()),
-        counted=_counted(runs[0], float(finals[0])) if len(runs) == 1 else None,
-        std=float(mean_and_std(finals)[1]),
-        area=aggregate_mean([areas], _rng()),
-        episodes_to=tuple(
-            float("nan") if np.isnan(cost).any() else median(cost) for cost in episodes_to
-        ),
-        epochs_to=tuple(median(cost) for cost in epochs_to),
-        reached=tuple(int(np.isfinite(cost).sum()) for cost in epochs_to),
-        finals=tuple(finals.tolist()),
-        areas=tuple(areas.tolist()),
-    )
+def _without_lagging(methods: Methods) -> Methods:
+    """Return the runs that have finished the first common epoch."""
+    lagging = lagging_runs(methods)
+    rest = {m: [run for run in runs if run not in lagging[m]] for m, runs in methods.items()}
+    return {method: runs for method, runs in rest.items() if runs}
 
 
-def _rng() -> np.random.Generator:
-    """A fixed seed for each figure: the same runs give the same digits, whatever is beside them."""
-    return np.random.default_rng(0)
+def _available_epochs(methods: Methods) -> set[int]:
+    """Return the numbers of common epochs at which a method ends."""
+    by = strides(methods)
+    return {common_epochs(runs, by[method]) for method, runs in _without_lagging(methods).items()}
 
 
-def _counted(run: Run, success: float) -> Interval | None:
-    episodes = run.config.schedule.eval_episodes if run.config else 0
-    if not episodes or np.isnan(success):
-        return None
-    return wilson(round(success * episodes), episodes)
+def _rows(task: str, methods: Methods, epochs: int, unfinished: Sequence[Run]) -> list[Row]:
+    """Return rows of the methods that have as many epochs, each compared with the reference."""
+    by, lengths, rows = strides(methods), common_lengths(methods), {}
+    awaited = {run.method for run in unfinished if run.task == task and not run.is_final}
+    for method, runs in _without_lagging(methods).items():
+        if common_epochs(runs, by[method]) >= epochs:
+            complete = method not in awaited and all(run.finished for run in methods[method])
+            length = tuple(sorted(lengths[method]))
+            rows[method] = make_row(task, method, runs, by[method], epochs, length, complete)
+    return [
+        replace(row, improvement=_improvement([row], [ours] if ours else None))
+        for method, row in rows.items()
+        for ours in [rows.get(reference_of(method))]
+    ]
 
 
-def _last(curve: Array) -> float:
-    """The last value that was measured."""
-    measured = curve[~np.isnan(curve)]
-    return float(measured[-1]) if len(measured) else float("nan")
-
-
-def _best(rows: list[Row]) -> list[Row]:
-    """The highest, more than one if they are level; none where a method has too few seeds."""
-    if len(rows) < 2 or not comparable(rows) or min(len(row.seeds) for row in rows) < MIN_SEEDS:
-        return []
-    top = max(row.success.value for row in rows)
-    return [row for row in rows if row.success.value > top - TIE_TOLERANCE]
-
-
-def _aggregate(rows: list[Row], ours: list[Row] | None) -> Aggregate:
+def _aggregate(rows: list[Row], reference: list[Row] | None) -> Aggregate:
     finals = [np.array(row.finals) for row in rows]
     areas = [np.array(row.areas) for row in rows]
-    success, area = aggregate_iqm(finals, _rng()), aggregate_iqm(areas, _rng())
-    return Aggregate(rows[0].method, success, area, _improvement(rows, ours))
+    success, area = aggregate_iqm(finals, fixed_rng()), aggregate_iqm(areas, fixed_rng())
+    return Aggregate(rows[0].method, success, area, _improvement(rows, reference))
 
 
-def _improvement(rows: list[Row], ours: list[Row] | None) -> Interval | None:
-    """Of the critic `mrn` over a method's, on the same tasks."""
-    every = [*rows, *(ours or [])]
-    if not ours or rows == ours or min(len(row.seeds) for row in every) < MIN_SEEDS:
+def _improvement(rows: list[Row], reference: list[Row] | None) -> Interval | None:
+    """Return the probability of improvement of the reference over a method on the same tasks."""
+    every = [*rows, *(reference or [])]
+    if not reference or rows == reference or min(len(row.seeds) for row in every) < MIN_SEEDS:
         return None
-    if not all(comparable(pair) for pair in zip(rows, ours, strict=True)):
+    if not all(comparable(pair) for pair in zip(rows, reference, strict=True)):
         return None
-    better, areas = ([np.array(row.areas) for row in each] for each in (ours, rows))
-    return aggregate_improvement(better, areas, _rng())
-
-
-def short_names(methods: list[str]) -> dict[str, str]:
-    """Names to show: the critic alone where all have the same agent, and it has one."""
-    parsed = [Method.parse(method) for method in methods]
-    short = len({each.algo for each in parsed}) == 1 and parsed[0].critic != NO_CRITIC
-    return {m: (m.partition("-")[2] or m) if short else m for m in methods}
+    ours, theirs = ([np.array(row.areas) for row in each] for each in (reference, rows))
+    return aggregate_improvement(ours, theirs, fixed_rng())

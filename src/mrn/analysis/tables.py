@@ -1,158 +1,183 @@
-"""The figures of an experiment in words: tables, and what is to be said under them."""
+"""Tables of an experiment as Markdown and CSV, and the sentences below them."""
 
 import csv
 import io
+from collections.abc import Iterable
 from math import isfinite, isinf, isnan
 
-from mrn.analysis.summary import REFERENCE_CRITIC, THRESHOLDS, Row, Summary, short_names
+from mrn.analysis.names import critic_name, display_names
+from mrn.analysis.rows import THRESHOLDS, Row
+from mrn.analysis.summary import REFERENCE_CRITIC, Summary
 from mrn.utils import tables
 from mrn.utils.intervals import Interval
 
-FEW = 3
-"""Seeds up to which all draws are the lowest in more than 2.5 % of the samples: 1 in 4, 1 in 27."""
-OF_FEW = "of 2 or 3 seeds: lowest to highest"
+FEW_SEEDS = 3
+"""Up to this number, the lowest seed alone makes up more than 2.5% of the bootstrap samples."""
+RANGE_OF_FEW = "for 2 or 3 seeds, the range from lowest to highest"
+BETTER = f"P({critic_name(REFERENCE_CRITIC)} is better)"
+"""Title of the probability of improvement."""
+ABOUT_BETTER = (
+    f"{BETTER}: probability that a run with the {critic_name(REFERENCE_CRITIC)} critic, otherwise "
+    "configured alike, has a higher mean over epochs than a run of the method. It counts all pairs "
+    "of seeds; ties count half. An interval of width zero means that all pairs agree, not "
+    "certainty."
+)
 
 
 def markdown(summary: Summary) -> str:
-    """The figures as Markdown tables, with what their intervals are and what to beware of."""
-    names = short_names([row.method for row in summary.rows])
-    heads: tuple[str, ...] = ("task", "method", "seeds", "epochs", "success", "std")
-    heads += ("mean over epochs", "episodes to 50 %", "to 90 %")
+    """Return the results as Markdown tables, with notes on intervals and comparability."""
+    names = display_names(dict.fromkeys(row.method for row in summary.rows))
+    header: tuple[str, ...] = ("task", "method", "seeds", "epochs", "success", "std")
+    header += ("mean over epochs", "episodes to 50%", "to 90%")
     compared = any(row.improvement for row in summary.rows)
-    heads += (f"P(critic {REFERENCE_CRITIC} is better)",) if compared else ()
+    header += (BETTER,) if compared else ()
     rows = []
     for row in summary.rows:
         mark = "**" if row.best else ""
         epochs = f"{row.epochs}" if row.epochs == row.planned else f"{row.epochs} of {row.planned}"
-        costs = [show_cost(row, index) for index in range(len(THRESHOLDS))]
-        figures = (f"{mark}{show_success(row)}{mark}", percent(row.std), show(row.area))
+        costs = [format_cost(row, index) for index in range(len(THRESHOLDS))]
+        values = (f"{mark}{format_success(row)}{mark}", percent(row.std), format_interval(row.area))
         seeds = str(len(row.seeds))
-        better = [_show_known(row.improvement)] if compared else []
-        rows.append((row.task, names[row.method], seeds, epochs, *figures, *costs, *better))
-    notes = [*about_epochs(summary), *(f"Beware: {text}." for text in summary.warnings)]
-    text = tables.markdown_table((heads, rows)) + f"\n\n{_about_intervals(summary)}\n"
+        better = [_format_optional(row.improvement)] if compared else []
+        rows.append((row.task, names[row.method], seeds, epochs, *values, *costs, *better))
+    notes = [*epoch_notes(summary), *(f"Warning: {text}." for text in summary.warnings)]
+    text = tables.markdown_table((header, rows)) + f"\n\n{_interval_notes(summary)}\n"
     text += "".join(f"\n{note}\n" for note in notes)
     if len(summary.tasks) < 2:
         return text
-    heads = ("method", "success", "mean over epochs", f"P(critic {REFERENCE_CRITIC} is better)")
+    header = ("method", "success", "mean over epochs", BETTER)
     across = []
     for each in summary.aggregates:
-        figures = (show(each.success), show(each.area), _show_known(each.improvement))
-        across.append((names[each.method], *figures))
-    title = f"Across {len(summary.tasks)} tasks, interquartile mean"
-    title += " [95 % interval, stratified bootstrap over seeds]:"
-    return f"{text}\n{title}\n\n{tables.markdown_table((heads, across))}\n"
+        means = (format_interval(each.success), format_interval(each.area))
+        across.append((names[each.method], *means, _format_optional(each.improvement)))
+    title = f"Interquartile mean across {len(summary.tasks)} tasks"
+    title += " [95% stratified bootstrap interval over seeds]:"
+    return f"{text}\n{title}\n\n{tables.markdown_table((header, across))}\n"
 
 
-def _about_intervals(summary: Summary) -> str:
-    """A sentence for each kind of interval in the table."""
-    alone = [row for row in summary.rows if len(row.seeds) == 1]
-    said = []
-    if len(alone) < len(summary.rows):
-        few = f"; {OF_FEW}" if any(1 < len(row.seeds) <= FEW for row in summary.rows) else ""
-        said.append(f"Mean over seeds [95 % interval of the mean, bootstrap over seeds{few}].")
-    if any(row.counted for row in alone):
-        said.append(
-            "Of one seed (95 % Wilson interval of that policy's success rate, from its evaluation "
-            "episodes): how much other seeds would differ is not known."
+def interval_label(counts: Iterable[int]) -> str:
+    """Return what an interval is, for example "95% bootstrap interval, 3 seeds".
+
+    Args:
+        counts: Numbers of seeds; a single seed has the Wilson interval of its episodes.
+    """
+    distinct = sorted(set(counts))
+    if distinct == [1]:
+        return "95% Wilson interval, 1 seed"
+    ends = f"{distinct[0]}" if len(distinct) == 1 else f"{distinct[0]} to {distinct[-1]}"
+    return f"95% bootstrap interval, {ends} seeds"
+
+
+def _interval_notes(summary: Summary) -> str:
+    """Return a sentence for each kind of interval in the table."""
+    single = [row for row in summary.rows if len(row.seeds) == 1]
+    counts = {len(row.seeds) for row in summary.rows} - {1}
+    notes = []
+    if counts:
+        few = f"; {RANGE_OF_FEW}" if min(counts) <= FEW_SEEDS else ""
+        notes.append(f"Mean over seeds [{interval_label(counts)}{few}].")
+    if any(row.wilson for row in single):
+        notes.append(
+            f"Single seed ({interval_label([1])}): it covers the evaluation episodes, not the "
+            "variation between seeds."
         )
-    elif alone:
-        said.append("Of one seed there is no interval: how much others would differ is not known.")
+    elif single:
+        notes.append("No interval: single seed.")
     if any(row.best for row in summary.rows):
-        said.append("The best is bold.")
+        notes.append("Best in bold.")
     if any(row.improvement for row in summary.rows):
-        said.append(
-            f"P: how likely a run with the critic {REFERENCE_CRITIC}, all else alike, has a higher mean over "
-            "the epochs than one of the line's, counted over all pairs of seeds, those that are "
-            "level as half; where all are on one side the interval has no width, which is no "
-            "certainty."
-        )
-    return " ".join(said)
+        notes.append(ABOUT_BETTER)
+    return " ".join(notes)
 
 
-def about_epochs(summary: Summary) -> list[str]:
-    """For each task on which runs differ in number or length of epochs: which ones count."""
-    names = short_names([row.method for row in summary.rows])
+def epoch_notes(summary: Summary) -> list[str]:
+    """Return which epochs are compared, for each task whose runs differ in their epochs."""
+    names = display_names(dict.fromkeys(row.method for row in summary.rows))
     notes = []
     for task in dict.fromkeys(row.task for row in summary.rows):
         rows = [row for row in summary.rows if row.task == task]
-        longer = [f"{row.stride} of {names[row.method]}" for row in rows if row.stride > 1]
+        longer = [f"{row.stride} epochs of {names[row.method]}" for row in rows if row.stride > 1]
         if longer:
             notes.append(
-                f"{task}: an epoch here is as many episodes as {', '.join(longer)}. Episodes to 50 "
-                "and 90 % are those of own evaluations: after shorter epochs these come more "
-                "often, and may see it sooner."
+                f"{task}: one epoch in this table has as many episodes as {'; '.join(longer)}. "
+                "Episodes to 50% and 90% use each method's own evaluations. Methods with shorter "
+                "epochs are evaluated more often and may reach a threshold earlier."
             )
         if any(row.stopped for row in rows):
             notes.append(
-                f"{task}: runs ended early, as good as they were to be (`stop_at`); what they "
-                "would have done after that is not known, and no method is called the best."
+                f"{task}: runs stopped early at `stop_at`, so no method is marked as best."
             )
-        if all(row.epochs == row.own for row in rows):
+        if all(row.epochs == row.available for row in rows):
             continue
-        each = ", ".join(
-            f"{names[row.method]} {row.own}" + ("" if row.complete else f" of {row.planned}")
+        each = "; ".join(
+            f"{names[row.method]}: {row.available}" + ("" if row.complete else f" of {row.planned}")
             for row in rows
         )
         count = rows[0].epochs
         first = "the first epoch" if count == 1 else f"the first {count} epochs"
-        notes.append(f"{task}: compared over {first}, which all methods have ({each}).")
+        notes.append(f"{task}: compared over {first}, which all methods finished ({each}).")
     return notes
 
 
-def show_success(row: Row) -> str:
-    """Success after the last epoch: with the interval over seeds, or of one seed's episodes."""
-    if row.counted is None:
-        return show(row.success)
-    low, high = 100 * row.counted.low, 100 * row.counted.high
-    return f"{percent(row.success.value)} ({low:.1f} to {high:.1f})"
+def format_success(row: Row) -> str:
+    """Format the final success with its bootstrap interval, or Wilson interval for one seed."""
+    if row.wilson is None:
+        return format_interval(row.success)
+    return f"{percent(row.success.value)} ({format_range(row.wilson)})"
 
 
-def show(interval: Interval) -> str:
-    """A share with its interval, in per cent."""
+def format_interval(interval: Interval) -> str:
+    """Format a fraction and its interval in percent."""
     value = percent(interval.value)
     if isnan(interval.low):
         return value
     return f"{value} [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
 
 
-def _show_known(interval: Interval | None) -> str:
-    return "" if interval is None else show(interval)
+def format_range(interval: Interval) -> str:
+    """Format the ends of an interval in percent."""
+    return f"{100 * interval.low:.1f} to {100 * interval.high:.1f}"
+
+
+def _format_optional(interval: Interval | None) -> str:
+    return "" if interval is None else format_interval(interval)
 
 
 def percent(value: float) -> str:
-    """A share in per cent; a dash for what is not known."""
-    return "-" if isnan(value) else f"{100 * value:.1f} %"
+    """Format a fraction in percent; NaN as a dash."""
+    return "-" if isnan(value) else f"{100 * value:.1f}%"
 
 
-def show_cost(row: Row, threshold: int) -> str:
-    """Episodes (or epochs) to a threshold, by its index, and how many seeds if not all."""
+def format_cost(row: Row, threshold: int) -> str:
+    """Format the episodes (or epochs) to a threshold, and how many seeds reached it if not all.
+
+    Args:
+        row: The method on a task.
+        threshold: Index in `THRESHOLDS`.
+    """
     reached, seeds = row.reached[threshold], len(row.seeds)
+    value = cost_value(row, threshold)
+    if isinf(row.epochs_to[threshold]):
+        return f"{value} ({reached} of {seeds} did)" if reached else value
+    return value if reached == seeds else f"{value} ({reached} of {seeds})"
+
+
+def cost_value(row: Row, threshold: int) -> str:
+    """Format the episodes (or epochs) to a threshold, or why there are none."""
     episodes, epochs = row.episodes_to[threshold], row.epochs_to[threshold]
     if isinf(epochs):
-        text = "not known" if row.stopped else "never" if row.complete else "not yet"
-        return f"{text} (but {reached} of {seeds})" if reached else text
-    text = f"{episodes:,.0f}" if isfinite(episodes) else f"epoch {epochs:g}"
-    return text if reached == seeds else f"{text} ({reached} of {seeds})"
+        return "unknown" if row.stopped else "never" if row.complete else "not yet"
+    return f"{episodes:,.0f}" if isfinite(episodes) else f"epoch {epochs:g}"
 
 
 def as_csv(summary: Summary) -> str:
-    """One line per task and method; every figure of the table, unrounded."""
+    """Return all results unrounded, one line per task and method."""
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     ends = [f"{threshold:.0%}".rstrip("%") for threshold in THRESHOLDS]
     writer.writerow(
-        [
-            "task",
-            "method",
-            "seeds",
-            "epochs",
-            "planned",
-            "stride",
-            "success",
-            "success_low",
-            "success_high",
-        ]
+        ["task", "method", "seeds", "epochs", "planned", "stride"]
+        + ["success", "success_low", "success_high"]
         + ["success_std", "one_seed_low", "one_seed_high", "area", "area_low", "area_high"]
         + ["improvement", "improvement_low", "improvement_high"]
         + [f"episodes_to_{end}" for end in ends]
@@ -161,8 +186,8 @@ def as_csv(summary: Summary) -> str:
     for row in summary.rows:
         place = [row.task, row.method, len(row.seeds), row.epochs, row.planned, row.stride]
         unknown = (float("nan"),) * 3
-        counted = (row.counted or unknown)[1:]
-        figures = [*row.success, row.std, *counted, *row.area]
+        one_seed = (row.wilson or unknown)[1:]
+        values = [*row.success, row.std, *one_seed, *row.area]
         better = row.improvement or unknown
-        writer.writerow([*place, *figures, *better, *row.episodes_to, *row.epochs_to])
+        writer.writerow([*place, *values, *better, *row.episodes_to, *row.epochs_to])
     return table.getvalue()

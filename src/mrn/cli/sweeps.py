@@ -1,4 +1,4 @@
-"""Commands for many runs: train them, draw them, report on them."""
+"""Commands for many runs: train a suite, draw figures, write a report."""
 
 import shlex
 import sys
@@ -26,25 +26,25 @@ def sweep(
     discard_checkpoints: bool = False,
     dry_run: bool = False,
 ) -> None:
-    """Train all runs of a suite, many at a time; run it again to go on with what is missing.
+    """Train all runs of a suite in parallel; repeat the command to resume.
 
     Args:
-        suite: `paper-main`, `paper-ablation`, `paper-ablation-lr`, `fetch`, `quick`, or the name of
-            a TOML file of your own (docs/reproduce.md).
-        only: Which of its runs, by a pattern of names such as `FetchPush/*-mrn/seed-?00`: to divide
-            a suite between machines that share no folder, or to train some again.
-        jobs: Runs at a time on this machine; by default one for each GPU that they use, or core.
-        threads: CPU threads of each run; by default the cores divided by the jobs, on Ray 1. A
-            run's digits may depend on it, so it is kept when a run goes on.
+        suite: `paper-main`, `paper-ablation`, `paper-ablation-lr`, `fetch`, `quick`, or a custom
+            suite in a TOML file (docs/reproduce.md).
+        only: Train only runs whose names match a pattern such as `FetchPush/*-mrn/seed-?00`, for
+            example to divide a suite between machines without shared storage.
+        jobs: Parallel runs on this machine; by default one per GPU if the runs use one, else one
+            per core.
+        threads: CPU threads per run; by default the cores divided by the jobs, 1 on Ray. Results
+            may depend on it in the last digits, so resumed runs keep it.
         backend: `local` processes, or a `ray` cluster.
-        address: Of the Ray cluster, `auto` for the one this machine belongs to; by default that of
-            the environment's RAY_ADDRESS, or one is started on this machine.
-        gpus: GPUs of each run on Ray; a half lets two runs share one.
-        runs: The folder of all runs. Machines of a cluster have to share it.
-        discard_checkpoints: Remove the checkpoints of finished runs, which need the most disk and
-            without which a run cannot be trained longer.
-        dry_run: Say how much time and disk the runs of each task will take, from a short probe, and
-            end.
+        address: Address of the Ray cluster, `auto` for the one this machine belongs to; by default
+            RAY_ADDRESS from the environment, else a new cluster on this machine.
+        gpus: GPUs per run on Ray; 0.5 lets two runs share one.
+        runs: Folder of all runs. The machines of a cluster must share it.
+        discard_checkpoints: Delete the checkpoints of finished runs to save disk space. Such runs
+            cannot be trained for longer.
+        dry_run: Estimate time and disk space per task from a short probe, without training.
     """
     from mrn.sweeps.backends import LocalBackend, RayBackend
     from mrn.sweeps.jobs import plan_jobs
@@ -56,31 +56,31 @@ def sweep(
     check("jobs", jobs, PositiveInt | None)
     check("threads", threads, PositiveInt | None)
     check("gpus", gpus, NonNegativeFloat | None)
-    _refuse_without_effect(backend, jobs=jobs, address=address, gpus=gpus)
+    _check_backend_options(backend, jobs=jobs, address=address, gpus=gpus)
     cores, chosen = default_threads(), find_suite(suite)
-    cards = visible_gpus() if any(run.device in ANY_GPU for run in chosen.configs()) else []
+    devices = visible_gpus() if any(run.device in ANY_GPU for run in chosen.configs()) else []
     if backend == "local":
-        jobs = jobs or len(cards) or cores
+        jobs = jobs or len(devices) or cores
         threads = threads or max(cores // jobs, 1)
     threads = threads or 1
-    todo = plan_jobs(chosen, runs, threads, only)
+    planned = plan_jobs(chosen, runs, threads, only)
     if dry_run:
-        needs = estimate_sweep(
-            todo, jobs, discard_checkpoints, lambda text: print(text, file=sys.stderr)
+        estimate = estimate_sweep(
+            planned, jobs, discard_checkpoints, lambda text: print(text, file=sys.stderr)
         )
-        for part in needs:
+        for part in estimate:
             console().print(part, soft_wrap=isinstance(part, str), highlight=False)
         return
-    place = LocalBackend(jobs, cards) if jobs else RayBackend(address, threads, gpus or 0.0)
-    run_sweep(todo, place, Overview(), discard_checkpoints)
-    print(f"Done. See them with: mrn report {shlex.quote(str(todo[0].root))}")
+    workers = LocalBackend(jobs, devices) if jobs else RayBackend(address, threads, gpus or 0.0)
+    run_sweep(planned, workers, Overview(), discard_checkpoints)
+    print(f"Done. View the results: mrn report {shlex.quote(str(planned[0].root))}")
 
 
-def _refuse_without_effect(backend: str, **given: object) -> None:
-    """Refuse options that the backend does not know, rather than let them have no effect."""
+def _check_backend_options(backend: str, **given: object) -> None:
+    """Raise for options that have no effect with the backend."""
     remedies = {
         "local": {"address": "add --backend ray", "gpus": "add --backend ray"},
-        "ray": {"jobs": "the cluster's size decides; --threads and --gpus are what a run asks for"},
+        "ray": {"jobs": "the cluster's size decides; set --threads and --gpus per run"},
     }
     for name, remedy in remedies[backend].items():
         if given[name] is not None:
@@ -90,16 +90,18 @@ def _refuse_without_effect(backend: str, **given: object) -> None:
 def figures(
     runs: Annotated[Path, tyro.conf.arg(metavar="RUNS")],
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("figures"),
+    x: Literal["steps", "episodes"] = "steps",
 ) -> None:
-    """Draw learning curves and aggregates as PDF and PNG, and write the tables and curves.
+    """Draw learning curves and aggregates as PDF and PNG, and write tables and metrics.
 
     Args:
-        runs: A folder of runs, or of the CSVs that this command writes.
-        out: Where to write.
+        runs: Folder of runs, or of the CSVs that this command writes.
+        out: Output folder.
+        x: Unit of the x axis: environment `steps` or training `episodes`.
     """
     from mrn.analysis.figures import draw_figures
 
-    for path in draw_figures(runs, out):
+    for path in draw_figures(runs, out, x):
         if path.suffix != ".csv" or path.name == "table.csv":
             print(path)
 
@@ -111,30 +113,30 @@ def report(
     watch: bool = False,
     every: int = 30,
 ) -> None:
-    """Write one self-contained page about all runs: curves, tables, settings, commands.
+    """Write a self-contained HTML page about all runs: curves, tables, settings, commands.
 
     Args:
-        runs: A folder of runs, finished or not.
-        out: The folder of the page, OUT/index.html.
-        title: Of the page; by default made from the name of the folder.
-        watch: Write it again and again until all runs are finished; an open page follows.
-        every: Seconds between these.
+        runs: Folder of runs, finished or not.
+        out: Folder of the page, OUT/index.html.
+        title: Title of the page; by default derived from the folder of runs.
+        watch: Rewrite the page until all runs are finished; an open page reloads itself.
+        every: Seconds between updates.
     """
     from mrn.analysis.report import NoRunsError, write_report
 
     check("every", every, PositiveInt)
-    told = ""
+    printed = ""
     while True:
         try:
             page, finished = write_report(runs, out, every if watch else 0, title)
-            news = f"Wrote {page}"
-        except NoRunsError as nothing:
+            message = f"Wrote {page}"
+        except NoRunsError as error:
             if not watch:
                 raise
-            finished, news = False, f"Waiting: {nothing}"
-        if news != told:
-            print(news, flush=True)
-            told = news
+            finished, message = False, f"Waiting: {error}"
+        if message != printed:
+            print(message, flush=True)
+            printed = message
         if finished or not watch:
             return
         time.sleep(every)

@@ -1,23 +1,30 @@
-// Learning curves: what is drawn, and what is said when the pointer is on them.
+// Learning curves: traces, hover labels and highlighting.
 const SHARES = ["success", "success_any"];
 const COUNTERS = ["epoch", "env_steps", "updates"];
 const UNITS = [[2 * 3600, 3600, "hours"], [120, 60, "minutes"], [0, 1, "seconds"]];
 
-// Every column that a run of the experiment has, success first; counters are no measurements.
-function measured(experiment) {
+// All columns of the experiment except counters, success first.
+function measuredColumns(experiment) {
   const names = new Set(experiment.runs.flatMap((run) => Object.keys(run.columns)));
   return ["success", ...[...names].filter((n) => n !== "success" && !COUNTERS.includes(n))];
 }
 
-// The title of the x axis and a run's values on it; time in the unit that suits the longest run.
+// Title of the x axis, and the scale of its values; time in a unit that suits the longest run.
 function axis(experiment) {
-  if ($("x").value === "epochs") return ["epoch", (run) => run.columns.epoch];
-  if ($("x").value === "steps") return ["environment steps", (run) => run.columns.env_steps];
+  if ($("x").value === "epochs") return ["epoch", 1];
+  if ($("x").value === "steps") return ["environment steps", 1];
   const longest = Math.max(0, ...experiment.runs.map((run) => run.seconds.at(-1) || 0));
   const [, size, name] = UNITS.find(([least]) => longest >= least);
-  return [name, (run) => run.seconds.map((seconds) => seconds / size)];
+  return [name, size];
 }
 
+// The x values of a single run.
+function runX(run, scale) {
+  const values = { epochs: run.columns.epoch, steps: run.columns.env_steps, time: run.seconds };
+  return values[$("x").value].map((value) => value / scale);
+}
+
+// Exponential moving average of what is drawn; `keep` is the weight of the previous value.
 function smooth(values, keep) {
   let last = null;
   return values.map((value) => {
@@ -27,68 +34,15 @@ function smooth(values, keep) {
   });
 }
 
-const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
-
-// Samples of so many runs, drawn with replacement: places and how likely they are. Of few runs these
-// are all there are, of more a thousand random ones (mulberry32), the same for each epoch and visit.
-const samples = {};
-function resamples(count) {
-  return (samples[count] ||= count <= 6 ? everySample(count, []) : randomSamples(count, 1000));
-}
-
-function everySample(count, places) {
-  if (places.length === count) {
-    // Orders of these places, of count ** count in all.
-    let share = 1, same = 0;
-    places.forEach((place, i) => {
-      same = place === places[i - 1] ? same + 1 : 1;
-      share *= (i + 1) / same / count;
-    });
-    return [{ places, share }];
-  }
-  const rest = Array.from({ length: count }, (_, i) => i).slice(places.at(-1) || 0);
-  return rest.flatMap((place) => everySample(count, [...places, place]));
-}
-
-function randomSamples(count, many) {
-  let state = 1;
-  const random = () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-  const draw = () => Array.from({ length: count }, () => Math.floor(random() * count));
-  return Array.from({ length: many }, () => ({ places: draw(), share: 1 / many }));
-}
-
-// The 95 % bootstrap interval of the mean; of one value there is none.
-function interval(values) {
-  if (values.length < 2) return [null, null];
-  const means = resamples(values.length)
-    .map(({ places, share }) => ({ mean: mean(places.map((place) => values[place])), share }))
-    .sort((one, other) => one.mean - other.mean);
-  const quantile = (level) => {
-    let below = 0;
-    return means.find(({ share }) => (below += share) >= level - 1e-9).mean;
-  };
-  return [quantile(0.025), quantile(0.975)];
-}
-
-// One method on one task: x, mean and its interval per epoch, and how many seeds it has.
-function average(runs, keep, xOf, column) {
-  const ys = runs.map((run) => smooth(run.columns[column] || [], keep));
-  const xs = runs.map(xOf);
-  const points = [];
-  for (let epoch = 0; epoch < Math.max(...ys.map((y) => y.length)); epoch++) {
-    const there = runs.map((_, i) => i).filter((i) => epoch < ys[i].length && ys[i][epoch] !== null);
-    if (!there.length) continue;
-    const values = there.map((i) => ys[i][epoch]);
-    let [low, high] = interval(values);
-    if (low !== null && SHARES.includes(column)) [low, high] = [Math.max(low, 0), Math.min(high, 1)];
-    points.push({ x: mean(there.map((i) => xs[i][epoch])), y: mean(values), low, high, count: values.length });
-  }
-  return points;
+// The points of a curve that have a value, with the smoothed ones to draw.
+function curvePoints(curve, column, scale, keep) {
+  const values = curve.columns[column];
+  if (!values) return [];
+  const [y, low, high] = ["mean", "low", "high"].map((name) => smooth(values[name], keep));
+  return curve.x[$("x").value]
+    .map((x, i) => ({ x: x / scale, y: y[i], low: low[i], high: high[i], mean: values.mean[i],
+                      interval: [values.low[i], values.high[i]], seeds: values.seeds[i] }))
+    .filter((point) => point.y !== null);
 }
 
 function layout(title, x, y) {
@@ -111,56 +65,55 @@ function layout(title, x, y) {
 const CONFIG = { responsive: true, displaylogo: false, displayModeBar: false };
 const number = (value) => Number(value.toPrecision(4)).toLocaleString("en", { maximumSignificantDigits: 4 });
 
-// What the pointer is told of a point: the mean, its interval, and of how many seeds.
-function told(point, column) {
-  const show = SHARES.includes(column) ? percent : number;
-  const spread = point.low === null ? ""
-    : SHARES.includes(column) ? ` [${range(point.low, point.high)}]`
-    : ` [${number(point.low)} to ${number(point.high)}]`;
-  return `${show(point.y)}${spread}, n = ${point.count}`;
+// Hover label of a point: mean, interval and number of seeds, without smoothing.
+function hoverText({ mean, interval: [low, high], seeds }, column) {
+  const share = SHARES.includes(column);
+  const spread = low === null ? ""
+    : share ? ` [${range(low, high)}]` : ` [${number(low)} to ${number(high)}]`;
+  return `${share ? percent(mean) : number(mean)}${spread}, ${seeds} ${seeds === 1 ? "seed" : "seeds"}`;
 }
 
-function curveTraces(runs, method, keep, xOf, column) {
-  const points = average(runs, keep, xOf, column);
+function curveTraces(curve, runs, column, scale, keep) {
+  const points = curvePoints(curve, column, scale, keep);
   if (!points.length) return [];
-  const all = Math.max(...points.map((point) => point.count));
+  const method = curve.method, all = Math.max(...points.map((point) => point.seeds));
   const pick = (name, list) => list.map((point) => point[name]);
-  const line = { color: colour(method), width: 2 };
+  const line = { color: color(method), width: 2 };
   const quiet = { hoverinfo: "skip", meta: method, mode: "lines" };
   const traces = [];
   if ($("seeds").checked) {
     for (const run of runs)
-      traces.push({ ...quiet, x: xOf(run), y: smooth(run.columns[column] || [], keep),
-                    line: { color: faded(colour(method), 0.45), width: 1 } });
+      traces.push({ ...quiet, x: runX(run, scale), y: smooth(run.columns[column] || [], keep),
+                    line: { color: faded(color(method), 0.45), width: 1 } });
   } else if (all > 1) {
-    const band = points.filter((point) => point.low !== null);
+    const band = points.filter((point) => point.interval[0] !== null);
     const x = pick("x", band);
     traces.push({ ...quiet, x: [...x, ...x.slice().reverse()], fill: "toself",
                   y: [...pick("high", band), ...pick("low", band).reverse()],
-                  fillcolor: faded(colour(method), 0.18), line: { width: 0 } });
+                  fillcolor: faded(color(method), 0.18), line: { width: 0 } });
   }
-  const whole = points.filter((point) => point.count === all);
-  const rest = points.slice(Math.max(whole.length - 1, 0));
+  const complete = points.filter((point) => point.seeds === all);
+  const rest = points.slice(Math.max(complete.length - 1, 0));
   const mode = points.length < 3 ? "lines+markers" : "lines";
-  traces.push({ ...quiet, mode, x: pick("x", whole), y: pick("y", whole), line });
-  if (whole.length < points.length)
+  traces.push({ ...quiet, mode, x: pick("x", complete), y: pick("y", complete), line });
+  if (complete.length < points.length)
     traces.push({ ...quiet, mode, x: pick("x", rest), y: pick("y", rest), line: { ...line, dash: "dot" } });
-  // What answers to the pointer: all points once, not seen.
+  // Invisible markers that receive hover events.
   const name = label(data.names[method]);
-  const square = `<span style="color:${colour(method)}">■</span>`;
+  const square = `<span style="color:${color(method)}">■</span>`;
   traces.push({ x: pick("x", points), y: pick("y", points), name, meta: method, mode: "markers",
-                marker: { opacity: 0, size: 1 }, text: points.map((point) => told(point, column)),
+                marker: { opacity: 0, size: 1 }, text: points.map((point) => hoverText(point, column)),
                 hovertemplate: `${square} <b>${name}</b> %{text}<extra></extra>` });
   return traces;
 }
 
-// All boxes are there before the first plot takes its size from its own.
+// Create all boxes first, because Plotly takes the size of a plot from its box.
 function plots(parent, names, attribute) {
   parent.replaceChildren();
   return names.map((name) => [name, make("div", null, parent, { class: "plot", [attribute]: name })]);
 }
 
-// One method as it is, the others faded; all as they are for null.
+// Fade all methods but one; null shows all.
 function highlight(box, method) {
   if (box.highlighted === method) return;
   box.highlighted = method;
@@ -172,38 +125,38 @@ function highlightEverywhere(method) {
   for (const box of $("curves").children) if (box.data) highlight(box, method);
 }
 
-// The curve nearest to the pointer is highlighted. Plotly tells of the points at a new x, not of a
-// pointer that moves up or down at the same.
+// Highlight the curve nearest to the pointer. Plotly fires hover events for a new x only, so vertical
+// movement is tracked separately.
 function follow(box) {
   let points = [];
   const mark = (event) => {
     if (!points.length) return highlight(box, null);
     const top = box.querySelector(".nsewdrag").getBoundingClientRect().top;
-    const away = ({ y, yaxis }) => Math.abs(top + yaxis.c2p(y) - event.clientY);
-    const nearest = points.reduce((best, point) => (away(point) < away(best) ? point : best));
+    const distance = ({ y, yaxis }) => Math.abs(top + yaxis.c2p(y) - event.clientY);
+    const nearest = points.reduce((best, point) => (distance(point) < distance(best) ? point : best));
     highlight(box, nearest.data.meta);
   };
-  box.on("plotly_hover", (told) => { points = told.points; mark(told.event); });
-  box.on("plotly_unhover", (told) => { points = []; mark(told.event); });
+  box.on("plotly_hover", (hover) => { points = hover.points; mark(hover.event); });
+  box.on("plotly_unhover", (hover) => { points = []; mark(hover.event); });
   box.addEventListener("mousemove", mark);
 }
 
 function drawCurves() {
   const experiment = current(), chosen = $("task").value, column = $("y").value;
   const tasks = chosen === ALL ? experiment.tasks : [chosen];
-  const [title, xOf] = axis(experiment);
+  const [title, scale] = axis(experiment);
   const keep = Number($("smoothing").value);
   $("curves").className = tasks.length === 1 ? "single" : "";
   $("curves-note").textContent =
-    (column === "success" ? "Success at the last step of an evaluation" : column.replaceAll("_", " ")) +
-    ": mean over seeds; the band is the 95 % bootstrap interval of the mean, where there is more than " +
-    "one seed (of 2 or 3: from the lowest to the highest). Dotted where not all seeds have got that far.";
+    (column === "success" ? "Success rate at the last step of evaluation episodes" : column.replaceAll("_", " ")) +
+    `. ${experiment.curves_note}` + (keep ? " Smoothing affects the lines, not the values shown on hover." : "");
   for (const [task, box] of plots($("curves"), tasks, "data-task")) {
     const traces = [], missing = [], ends = [];
     for (const method of shown(experiment)) {
       const runs = experiment.runs.filter(
         (run) => run.task === task && run.method === method && run.epochs);
-      if (runs.length) traces.push(...curveTraces(runs, method, keep, xOf, column));
+      const curve = experiment.curves.find((each) => each.task === task && each.method === method);
+      if (curve) traces.push(...curveTraces(curve, runs, column, scale, keep));
       else missing.push(data.names[method]);
       ends.push(...runs.map((run) => run.epochs));
     }
@@ -211,7 +164,7 @@ function drawCurves() {
     const look = layout(task, title, share);
     look.hovermode = "x unified";
     look.xaxis.hoverformat = title === "epoch" ? ",.2~f" : title === "environment steps" ? ",.0f" : ".3~g";
-    // A negative thickness is Plotly's way to say: without a white edge.
+    // In Plotly, a negative thickness means no white outline.
     Object.assign(look.xaxis, { spikecolor: css("--faint"), spikethickness: -2, spikedash: "dot" });
     look.xaxis.unifiedhovertitle = { text: `${title} %{x}` };
     if (title === "epoch" && Math.max(0, ...ends) <= 10) look.xaxis.dtick = 1;

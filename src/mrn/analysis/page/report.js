@@ -1,19 +1,19 @@
-// The choices, and everything drawn by them.
+// Controls, and redrawing when they change.
 function drawMethods() {
   const box = $("methods");
   box.replaceChildren(make("legend", "methods", null));
   for (const method of current().methods) {
-    const line = make("label", null, box);
-    const tick = make("input", null, line, { type: "checkbox", value: method });
-    tick.checked = !hidden.has(method);
-    tick.addEventListener("change", () => {
-      if (tick.checked) hidden.delete(method); else hidden.add(method);
+    const item = make("label", null, box);
+    const checkbox = make("input", null, item, { type: "checkbox", value: method });
+    checkbox.checked = !hidden.has(method);
+    checkbox.addEventListener("change", () => {
+      if (checkbox.checked) hidden.delete(method); else hidden.add(method);
       draw();
     });
-    line.addEventListener("mouseenter", () => highlightEverywhere(hidden.has(method) ? null : method));
-    line.addEventListener("mouseleave", () => highlightEverywhere(null));
-    make("span", null, line, { class: "swatch" }).style.background = colour(method);
-    line.append(data.names[method]);
+    item.addEventListener("mouseenter", () => highlightEverywhere(hidden.has(method) ? null : method));
+    item.addEventListener("mouseleave", () => highlightEverywhere(null));
+    make("span", null, item, { class: "swatch" }).style.background = color(method);
+    item.append(data.names[method]);
   }
 }
 
@@ -23,7 +23,7 @@ function draw() {
 }
 
 function chooseExperiment() {
-  const experiment = current(), tasks = experiment.tasks, columns = measured(experiment);
+  const experiment = current(), tasks = experiment.tasks, columns = measuredColumns(experiment);
   options($("task"), tasks.length > 1 ? [ALL, ...tasks] : tasks);
   options($("y"), columns, columns.map((name) => name.replaceAll("_", " ")));
   drawMethods();
@@ -36,7 +36,7 @@ for (const problem of data.problems) make("p", problem, $("problems"));
 options($("experiment"), data.experiments.map((experiment) => experiment.name || "runs"));
 $("experiment-control").hidden = data.experiments.length < 2;
 for (const id of ["x", "measure", "smoothing"]) if (hash.get(id)) $(id).value = hash.get(id);
-if (!$("x").value) $("x").value = "epochs"; // an address of an earlier version
+if (!$("x").value) $("x").value = "epochs"; // a URL of an earlier version
 $("seeds").checked = hash.get("seeds") === "1";
 $("experiment").addEventListener("change", chooseExperiment);
 for (const id of ["task", "x", "y", "smoothing", "seeds"]) $(id).addEventListener("change", draw);

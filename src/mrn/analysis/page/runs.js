@@ -1,4 +1,4 @@
-// What is known of each run: its command, settings, metrics and pictures.
+// Details of each run: command, settings, metrics, videos and images.
 function facts(parent, title, values) {
   if (!Object.keys(values).length) return;
   make("h3", title, parent);
@@ -10,14 +10,14 @@ function facts(parent, title, values) {
   }
 }
 
-// Where the browser does not hand out the clipboard, the command is selected, to be copied by hand.
+// Without clipboard access, select the command so that the user can copy it.
 async function copy(text, node, button) {
   try {
     await navigator.clipboard.writeText(text);
     button.textContent = "copied";
   } catch {
     getSelection().selectAllChildren(node);
-    button.textContent = document.execCommand("copy") ? "copied" : "selected: copy it by hand";
+    button.textContent = document.execCommand("copy") ? "copied" : "selected; press Ctrl+C";
   }
   setTimeout(() => { button.textContent = "copy command"; }, 2000);
 }
@@ -32,13 +32,13 @@ function download(run) {
 function drawRun(run, parent) {
   const last = run.columns.success.filter((value) => value !== null).at(-1);
   const state = run.problem || `epoch ${run.columns.epoch.length} of ${run.planned}, success ${percent(last)}`;
-  folded(`${run.name} `, state, parent, (box) => {
+  collapsible(`${run.name} `, state, parent, (box) => {
     const buttons = make("p", null, box, { class: "buttons" });
     if (run.command) {
       const command = make("pre", run.command, box);
       const button = make("button", "copy command", buttons, { type: "button" });
       button.addEventListener("click", () => copy(run.command, command, button));
-    } else make("p", "A curve alone: its settings were not kept.", box, { class: "note" });
+    } else make("p", "Metrics only: the settings are unknown.", box, { class: "note" });
     if (run.csv)
       make("button", "download CSV", buttons, { type: "button" }).addEventListener("click", () => download(run));
     facts(box, "Settings", run.settings);
@@ -47,8 +47,8 @@ function drawRun(run, parent) {
   });
 }
 
-// A line that opens; what is in it is made when it is first opened.
-function folded(title, detail, parent, fill) {
+// Collapsible section; its content is created when it is first opened.
+function collapsible(title, detail, parent, fill) {
   const box = make("details", null, parent);
   make("span", detail, make("summary", title, box), { class: "faint" });
   box.addEventListener("toggle", () => box.childElementCount > 1 || fill(box));
@@ -61,7 +61,7 @@ function drawRuns() {
   for (const task of new Set([...experiment.tasks, ...experiment.runs.map((run) => run.task)])) {
     if (chosen !== ALL && chosen !== task) continue;
     const runs = experiment.runs.filter((run) => run.task === task && !hidden.has(run.method));
-    const box = folded(`${task} `, runs.length === 1 ? "1 run" : `${runs.length} runs`, $("runs"),
+    const box = collapsible(`${task} `, runs.length === 1 ? "1 run" : `${runs.length} runs`, $("runs"),
       (parent) => runs.forEach((run) => drawRun(run, parent)));
     box.open = chosen === task;
   }
