@@ -8,7 +8,7 @@ import pytest
 # end of another's list, so that what is long has to begin early for both to end together.
 FIRST = (
     "sweeps/test_ray.py",
-    "sweeps/test_scheduler.py",
+    "sweeps/test_real_sweeps.py",
     "sweeps/test_algorithms.py",
     "reliability/test_kill.py",
     "reliability/test_damage.py",

@@ -130,7 +130,7 @@ def test_main_figure_has_12_panels_and_marks_missing_methods(tmp_path):
     assert figure.axes[0].get_gridspec().get_geometry() == (3, 4)
     shown = texts(figure)
     assert shown.count("no runs") == 11
-    assert "missing: Monolithic, Deep norm, Wide norm,\nPQE" in shown
+    assert "missing: Monolithic; Deep norm; Wide norm;\nPQE" in shown
     assert "FetchPush (1-2 seeds)" in shown
     push = next(axes for axes in figure.axes if axes.get_title().startswith("FetchPush"))
     np.testing.assert_allclose(push.lines[0].get_ydata(), [0.1, 0.2, 0.3])

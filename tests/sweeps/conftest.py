@@ -8,10 +8,10 @@ from tests.sweeps.helpers import finish, start_sweep
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory):
-    """The six runs, two at a time, nothing in their way; tests only read them."""
-    # They take a minute, so that only the first of pytest's processes to need them trains them.
-    ours = tmp_path_factory.getbasetemp()
-    folder = (ours.parent if "PYTEST_XDIST_WORKER" in os.environ else ours) / "undisturbed"
+    """Train the six runs without disturbance, two in parallel; tests only read them."""
+    # Training takes a minute, so only the first pytest worker that needs the runs does it.
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "undisturbed"
     folder.mkdir(exist_ok=True)
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,20 +1,24 @@
-"""A suite of six tiny runs, and sweeps over it in processes of their own."""
+"""Tiny suites and runs, sweeps in subprocesses, and a backend that finishes at once."""
 
 from pathlib import Path
 
 import mrn
 from mrn.envs import TASKS, find_task
-from mrn.runs.metrics import COLUMNS
+from mrn.runs.layout import METRICS
+from mrn.runs.metrics import COLUMNS, write_metrics
 from mrn.runs.run_dir import RunDir
+from mrn.sweeps.scheduler import Outcome
+from mrn.sweeps.suites import Suite
 from tests.commands import Command
 from tests.training.helpers import TINY, metrics
 
 SETTINGS = {k: v for k, v in TINY.items() if k != "threads"} | {"epochs": 3}
 NAMES = [f"FetchReach/ddpg-{c}/seed-{s}" for s in (1, 2) for c in ("mrn", "monolithic", "bvn")]
+SUITE = Suite(("FetchReach",), ("mrn", "bvn"), seeds=(1,), folder="s", settings={"epochs": 2})
 
 
 def write_suite(folder: Path, count: int = 6, **settings) -> Path:
-    """The first so many of the six: one run, or two or three of one seed."""
+    """Write a suite of six runs, or of one to three with one seed."""
     critics = ["mrn", "monolithic", "bvn"][:count]
     lines = [f"{name} = {value}" for name, value in (SETTINGS | settings).items()]
     file = folder / "tiny.toml"
@@ -37,12 +41,12 @@ def finish(process: Command, code: int = 0) -> str:
 
 
 def process_in_epoch_2(runs: Path) -> int | None:
-    """The number of a process that has finished an epoch of its run, and not all."""
+    """Return the pid of a process that has finished some of its epochs."""
     for lock in runs.rglob(".lock"):
         try:
             if len(metrics(lock.parent)) in (1, 2):
                 return int(lock.read_text())
-        except (FileNotFoundError, ValueError):  # it is just beginning, or ending
+        except (FileNotFoundError, ValueError):  # just starting or ending
             continue
     return None
 
@@ -52,15 +56,41 @@ def results(folder: Path, names=NAMES) -> dict[str, list[dict[str, str]]]:
 
 
 def write_run(root: Path, success: list[float | None], seed=100, task="FetchPush", **settings):
-    """A run folder with a given learning curve."""
+    """Write a run folder with a given learning curve."""
     config = mrn.Config.of(task, seed=seed, **{"epochs": len(success)} | settings)
-    plan = config.schedule
+    schedule = config.schedule
     rows = []
     for epoch, value in enumerate(success, start=1):
         row = dict.fromkeys(COLUMNS, 1.0) | {"epoch": epoch, "success": value}
-        row["env_steps"] = epoch * plan.cycles * plan.num_envs * 50
+        row["env_steps"] = epoch * schedule.cycles * schedule.num_envs * 50
         rows.append(row)
-    shape = find_task(task).spec if task in TASKS else TASKS["FetchPush"].spec
-    with RunDir(root / config.folder, config, shape) as run:
+    spec = find_task(task).spec if task in TASKS else TASKS["FetchPush"].spec
+    with RunDir(root / config.folder, config, spec) as run:
         run.begin(rows or None)
     return root / config.folder
+
+
+def write_rows(folder: Path, count: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    row = dict.fromkeys(COLUMNS, 0.5)
+    write_metrics(folder / METRICS, COLUMNS, [row | {"epoch": n + 1} for n in range(count)])
+
+
+class InstantBackend:
+    """Finishes a run at once by writing its metrics."""
+
+    capacity = 1
+
+    def start(self, job):
+        self.job = job
+        return self
+
+    def poll(self):
+        write_rows(self.job.folder, self.job.epochs)
+        return Outcome("done")
+
+    def stop(self):
+        pass
+
+    def close(self):
+        pass

@@ -1,4 +1,4 @@
-"""A run's own process in a sweep, and how it gives way."""
+"""Niceness of the process of a run."""
 
 import os
 from pathlib import Path
@@ -10,20 +10,20 @@ from mrn.sweeps.child import apply_niceness
 
 
 @pytest.fixture
-def session(tmp_path):
+def autogroup(tmp_path):
     file = tmp_path / "autogroup"
     file.write_text("/autogroup-3 nice 0")
     return file
 
 
 @pytest.mark.parametrize(("niceness", "written"), [(7, "7"), (0, "/autogroup-3 nice 0")])
-def test_the_session_of_a_run_is_as_nice_as_its_sweep(session, monkeypatch, niceness, written):
+def test_session_gets_the_niceness_of_the_sweep(autogroup, monkeypatch, niceness, written):
     monkeypatch.setattr(os, "getpriority", lambda *_: niceness)
-    apply_niceness(session)
-    assert session.read_text() == written
+    apply_niceness(autogroup)
+    assert autogroup.read_text() == written
 
 
-def test_one_that_is_told_to_wait_asks_again(session, monkeypatch):
+def test_blocked_write_is_retried(autogroup, monkeypatch):
     write, answers = Path.write_text, iter([BlockingIOError, BlockingIOError, None])
 
     def write_text(path, text):
@@ -34,13 +34,13 @@ def test_one_that_is_told_to_wait_asks_again(session, monkeypatch):
     monkeypatch.setattr(os, "getpriority", lambda *_: 7)
     monkeypatch.setattr(child.time, "sleep", lambda _: None)
     monkeypatch.setattr(Path, "write_text", write_text)
-    apply_niceness(session)
-    assert session.read_text() == "7"
-    assert next(answers, "none left") == "none left"
+    apply_niceness(autogroup)
+    assert autogroup.read_text() == "7"
+    assert next(answers, "exhausted") == "exhausted"
 
 
-def test_where_it_cannot_be_said_a_run_goes_on(tmp_path, monkeypatch):
+def test_missing_autogroup_is_ignored(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "getpriority", lambda *_: 7)
     apply_niceness(tmp_path / "autogroup")
     assert not (tmp_path / "autogroup").exists()
-    apply_niceness(tmp_path)  # is there, and cannot be written
+    apply_niceness(tmp_path)  # exists, but is not writable

@@ -1,134 +1,120 @@
-"""Real sweeps: whatever happens to their processes, each run's metrics are the same."""
+"""Scheduling within this process, with backends that simulate failures."""
 
-import os
-import re
-import shutil
-import signal
-import time
-from contextlib import closing
-from pathlib import Path
+import errno
+from dataclasses import replace
 
-from mrn.runs.lock import RunLock
-from tests.commands import MRN, mrn, until
-from tests.reliability.helpers import in_a_terminal
-from tests.sweeps.helpers import (
-    NAMES,
-    finish,
-    process_in_epoch_2,
-    results,
-    start_sweep,
-    write_suite,
-)
+import pytest
 
-FIRST_TWO = NAMES[:2]
+from mrn.runs.layout import METRICS
+from mrn.sweeps import jobs as jobs_module
+from mrn.sweeps.jobs import plan_jobs
+from mrn.sweeps.overview import Overview
+from mrn.sweeps.scheduler import Outcome, run_sweep
+from mrn.utils.errors import RunError
+from mrn.utils.files import read_error
+from tests.sweeps.helpers import SUITE, InstantBackend, write_rows
 
 
-def test_finished_runs_are_skipped(undisturbed):
-    before = {p: p.stat().st_mtime_ns for p in (undisturbed / "runs").rglob("*")}
-    output = finish(start_sweep(undisturbed, "--jobs=2"))
-    assert "6 runs, 6 of them finished already" in output
-    assert "started" not in output
-    assert {p: p.stat().st_mtime_ns for p in (undisturbed / "runs").rglob("*")} == before
+class DamagingBackend(InstantBackend):
+    """Reports the first run as done, but leaves damaged metrics."""
+
+    def poll(self):
+        if self.job.config.critic != "mrn":
+            return super().poll()
+        self.job.folder.mkdir(parents=True)
+        (self.job.folder / METRICS).write_text("epoch,success\nlast,high\n")
+        return Outcome("done")
 
 
-def test_checkpoints_of_runs_that_were_finished_before_are_discarded_too(undisturbed, tmp_path):
-    for name in FIRST_TWO:
-        shutil.copytree(undisturbed / "runs/tiny" / name, tmp_path / "runs/tiny" / name)
-    with closing(RunLock(tmp_path / "runs/tiny" / FIRST_TWO[1])):  # somebody goes on with this one
-        finish(start_sweep(tmp_path, "--discard-checkpoints", count=2))
-    assert [path.parent.name for path in tmp_path.rglob("checkpoints")] == ["seed-1"]
-    assert list((tmp_path / "runs/tiny" / FIRST_TWO[1]).glob("checkpoints"))
-    assert results(tmp_path, FIRST_TWO) == results(undisturbed, FIRST_TWO)
-    # Nor are those of one that is to go on for longer than the suite asks for.
-    settings = tmp_path / "runs/tiny" / FIRST_TWO[1] / "config.json"
-    settings.write_text(settings.read_text().replace('"epochs": 3', '"epochs": 9'))
-    finish(start_sweep(tmp_path, "--discard-checkpoints", count=2))
-    assert list((tmp_path / "runs/tiny" / FIRST_TWO[1]).glob("checkpoints"))
+def test_damaged_metrics_fail_only_that_run(tmp_path, capsys):
+    jobs = plan_jobs(SUITE, tmp_path, 1)
+    with pytest.raises(RunError, match=r"1 of 2 runs failed, the others are finished: .*-mrn/seed"):
+        run_sweep(jobs, DamagingBackend(), Overview())
+    assert jobs[1].finished
+    assert "finished  FetchReach/ddpg-bvn/seed-1" in capsys.readouterr().out
 
 
-def test_a_killed_process_goes_on_where_it_was(undisturbed, tmp_path):
-    sweep = start_sweep(tmp_path, "--jobs=2", "--discard-checkpoints", count=2)
-    os.kill(until(lambda: process_in_epoch_2(tmp_path)), signal.SIGKILL)
-    output = finish(sweep)
-    assert len(re.findall(r"lost .* killed by SIGKILL", output)) == 1
-    assert re.search(r"started .*, going on after epoch [12]", output)
-    assert results(tmp_path, FIRST_TWO) == results(undisturbed, FIRST_TWO)
-    assert not list(tmp_path.rglob("checkpoints"))
-    # Without checkpoints a run cannot be trained longer, and is not begun anew by mistake.
-    write_suite(tmp_path, 2, epochs=4)
-    refused = mrn("sweep", tmp_path / "tiny.toml", "--runs", tmp_path / "runs")
-    assert refused.returncode == 3
-    assert refused.stderr.count("it has no checkpoint to go on from") == 2
-    assert results(tmp_path, FIRST_TWO) == results(undisturbed, FIRST_TWO)
+def test_temporarily_unreadable_metrics_are_read_later(tmp_path, monkeypatch, capsys):
+    jobs, read = plan_jobs(SUITE, tmp_path, 1), jobs_module._stat
+    refused = {job.folder / METRICS: 3 for job in jobs}
+
+    def flaky_stat(file):
+        if refused.get(file) and (jobs[0].folder / METRICS).exists():
+            refused[file] -= 1
+            raise read_error(file, OSError(errno.ESTALE, "Stale file handle"))
+        return read(file)
+
+    monkeypatch.setattr(jobs_module, "_stat", flaky_stat)
+    monkeypatch.setattr("mrn.sweeps.scheduler.POLL_SECONDS", 0)
+    run_sweep(jobs, InstantBackend(), Overview())
+    assert all(job.finished for job in jobs)
+    assert "Stale file handle; it will be resumed" in capsys.readouterr().out
 
 
-def test_a_killed_sweep_started_again_runs_what_is_missing(undisturbed, tmp_path):
-    sweep = start_sweep(tmp_path, "--jobs=2", count=3)
-    metrics = tmp_path / "runs" / "tiny" / NAMES[0] / "metrics.csv"
-    until(lambda: metrics.exists() and len(metrics.read_text().splitlines()) == 4)
-    until(lambda: process_in_epoch_2(tmp_path))
-    sweep.kill()
-    sweep.communicate()
-    complete = [name for name, rows in _so_far(tmp_path).items() if len(rows) == 3]
-    output = finish(start_sweep(tmp_path, "--jobs=2", count=3))
-    assert not any(re.search(rf"started +{name}\b", output) for name in complete)
-    assert int(re.search(r"(\d) of them finished already", output)[1]) >= len(complete) >= 1
-    assert results(tmp_path, NAMES[:3]) == results(undisturbed, NAMES[:3])
+def test_permanently_unreadable_metrics_fail_the_run(tmp_path, monkeypatch, capsys):
+    jobs, read = plan_jobs(SUITE, tmp_path, 1), jobs_module._stat
+
+    def failing_stat(file):
+        if file.parent == jobs[0].folder and file.exists():
+            raise read_error(file, PermissionError(errno.EACCES, "Permission denied"))
+        return read(file)
+
+    monkeypatch.setattr(jobs_module, "_stat", failing_stat)
+    monkeypatch.setattr("mrn.sweeps.scheduler.POLL_SECONDS", 0)
+    monkeypatch.setattr("mrn.sweeps.scheduler.UNREADABLE_TIMEOUT", 0.2)
+    with pytest.raises(RunError, match=r"1 of 2 runs failed.*-mrn/seed-1: cannot read .*denied"):
+        run_sweep(jobs, InstantBackend(), Overview())
+    assert jobs[1].finished
 
 
-def _so_far(folder):
-    there = [name for name in NAMES[:3] if (folder / "runs/tiny" / name / "metrics.csv").exists()]
-    return results(folder, there)
+class InterruptingBackend(InstantBackend):
+    """Kills every process after an epoch, until all epochs are done."""
+
+    def __init__(self, epochs: int) -> None:
+        self.left = epochs
+
+    def poll(self):
+        self.left -= 1
+        write_rows(self.job.folder, self.job.epochs - self.left)
+        return Outcome("lost", "killed") if self.left else Outcome("done")
 
 
-def _be_nice():
-    os.nice(3)
+def test_run_with_progress_is_restarted_any_number_of_times(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("mrn.sweeps.scheduler.POLL_SECONDS", 0)
+    long = replace(SUITE, critics=("mrn",), settings={"epochs": 9})
+    run_sweep(plan_jobs(long, tmp_path, 1), InterruptingBackend(9), Overview())
+    assert capsys.readouterr().out.count("lost ") == 8
 
 
-def test_a_sweep_asked_to_end_saves_and_goes_on(undisturbed, tmp_path):
-    sweep = start_sweep(tmp_path, count=1, prepare=_be_nice)
-    run = until(lambda: process_in_epoch_2(tmp_path))
-    niceness = min(19, os.getpriority(os.PRIO_PROCESS, 0) + 3)
-    assert os.getpriority(os.PRIO_PROCESS, run) == niceness
-    session = Path(f"/proc/{run}/autogroup")  # of Linux, where it groups processes
-    assert not session.exists() or session.read_text().split()[-2:] == ["nice", str(niceness)]
-    sweep.send_signal(signal.SIGINT)
-    assert "SIGINT: saved; to go on: the same command" in finish(sweep, 130)
-    assert not list(tmp_path.rglob(".lock"))
-    # On a terminal there is a live overview.
-    code, shown = in_a_terminal(MRN, "sweep", "tiny.toml", "--threads=1", cwd=tmp_path)
-    assert code == 0
-    assert re.search(rf"{NAMES[0]} .*[12]/3", shown)
-    assert re.search(r"0 done, 1 running, 0 waiting; left", shown)
-    assert results(tmp_path, NAMES[:1]) == results(undisturbed, NAMES[:1])
+class RevertingBackend(InstantBackend):
+    """Loses the run at epochs 5 and 4 alternately, as with a checkpoint of epoch 4."""
+
+    times = 0
+
+    def poll(self):
+        self.times += 1
+        write_rows(self.job.folder, 5 if self.times % 2 else 4)
+        return Outcome("lost", "killed")
 
 
-def test_a_failed_run_does_not_stop_the_others_and_the_exit_code_tells(undisturbed, tmp_path):
-    (tmp_path / "runs/tiny/FetchReach/ddpg-mrn").mkdir(parents=True)
-    (tmp_path / "runs/tiny" / NAMES[0]).write_text("a file where its folder belongs")
-    output = finish(start_sweep(tmp_path, "--jobs=2", count=2), 3)
-    assert "1 of 2 runs failed, the others are finished" in output
-    assert re.search(rf"failed +{NAMES[0]}: error: cannot make the run folder", output)
-    assert results(tmp_path, NAMES[1:2]) == results(undisturbed, NAMES[1:2])
+def test_reverting_to_a_checkpoint_is_no_progress(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("mrn.sweeps.scheduler.POLL_SECONDS", 0)
+    long = replace(SUITE, critics=("mrn",), settings={"epochs": 9})
+    with pytest.raises(RunError, match="killed, 4 times"):
+        run_sweep(plan_jobs(long, tmp_path, 1), RevertingBackend(), Overview())
 
 
-def test_a_run_that_another_process_trains_is_waited_for(undisturbed, tmp_path):
-    folder = tmp_path / "runs/tiny" / NAMES[0]
-    folder.mkdir(parents=True)
-    other = RunLock(folder)
-    sweep = start_sweep(tmp_path, count=1)
-    until(lambda: sweep.shown()[0] == "1 runs, 0 of them finished already\n")
-    time.sleep(1)
-    assert [path.name for path in folder.iterdir()] == [".lock"]
-    assert sweep.shown()[0] == "1 runs, 0 of them finished already\n"
-    other.close()
-    assert finish(sweep).count("started") == 1
-    assert results(tmp_path, NAMES[:1]) == results(undisturbed, NAMES[:1])
+class KillingBackend(InstantBackend):
+    """Kills every process before its first epoch ends."""
+
+    def poll(self):
+        return Outcome("lost", "killed")
 
 
-def test_dry_run_tells_the_needs_of_each_task(tmp_path):
-    output = mrn("sweep", write_suite(tmp_path), "--dry-run", "--jobs=2", cwd=tmp_path).stdout
-    assert re.search(r"FetchReach .* 3 .* 6 .* 0 .* 18 .* 0 .* \d+ (s|min) .* \d+ MiB", output)
-    assert re.search(r"6 runs: about \d+ (s|min) of work, \d+ (s|min) with 2 at a time", output)
-    assert re.search(rf"Disk: \d+ MiB more, .* free in {tmp_path}", output)
-    assert not (tmp_path / "runs").exists()
+def test_run_without_progress_fails_after_three_restarts(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("mrn.sweeps.scheduler.POLL_SECONDS", 0)
+    with pytest.raises(RunError, match="killed, 4 times"):
+        run_sweep(
+            plan_jobs(replace(SUITE, critics=("mrn",)), tmp_path, 1), KillingBackend(), Overview()
+        )
+    assert capsys.readouterr().out.count("lost ") == 3

@@ -1,4 +1,4 @@
-"""What the number of threads changes: how sums are rounded, if anything (docs/reproduce.md)."""
+"""The number of threads changes at most the rounding of sums (docs/reproduce.md)."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from mrn.training.trainer import Trainer
 from mrn.utils.device import torch_threads
 
 
-def after_updates(critic: str, threads: int) -> Trainer:
+def train_briefly(critic: str, threads: int) -> Trainer:
     config = Config.of("FetchReach", critic=critic, num_envs=2, gradient_steps=3, buffer_size=200)
     task = TASKS["FetchReach"]
     trainer = Trainer(config, task, torch.device("cpu"))
@@ -20,10 +20,10 @@ def after_updates(critic: str, threads: int) -> Trainer:
 
 
 @pytest.mark.parametrize("critic", ["mrn", "monolithic", "bvn", "iqe"])
-def test_threads_change_the_last_digits_of_the_first_updates_at_most(critic, count):
-    one, *others = (after_updates(critic, threads) for threads in (1, 2, 4))
+def test_threads_change_only_the_last_digits(critic, count):
+    one, *others = (train_briefly(critic, threads) for threads in (1, 2, 4))
     for threads, other in zip((2, 4), others, strict=True):
-        assert torch.equal(one.replay.state, other.replay.state)  # the simulation: not one bit
+        assert torch.equal(one.replay.state, other.replay.state)  # simulation is bit-identical
         assert torch.allclose(one.losses, other.losses, rtol=1e-4)
         learned = one.agent.state_dict()
         differ = [k for k, v in other.agent.state_dict().items() if not torch.equal(v, learned[k])]

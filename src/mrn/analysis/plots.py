@@ -169,13 +169,14 @@ def _label(panel: "Axes", task: str, present: Methods, missing: list[str]) -> No
     ticker = import_extra("matplotlib.ticker", "report")
     panel.xaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
     panel.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
+    panel.tick_params(labelsize=8)
     panel.grid(alpha=0.3)
     style: dict[str, Any] = {"xycoords": "axes fraction", "ha": "center", "style": "italic"}
     if not present:
         panel.set(xticks=[], yticks=[])
         panel.annotate("no runs", (0.5, 0.5), color="gray", fontsize=8, **style)
     elif missing:
-        text = textwrap.fill(f"missing: {', '.join(missing)}", 44)
+        text = textwrap.fill(f"missing: {'; '.join(missing)}", 44)
         style |= {"xytext": (0, -BELOW_AXIS_LABEL), "textcoords": "offset points", "va": "top"}
         panel.annotate(text, (0.5, 0), color="gray", fontsize=7, **style)
 

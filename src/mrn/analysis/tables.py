@@ -78,7 +78,7 @@ def _interval_notes(summary: Summary) -> str:
         notes.append(f"Mean over seeds [{interval_label(counts)}{few}].")
     if any(row.wilson for row in single):
         notes.append(
-            f"Single seed ({interval_label([1])}): it covers the evaluation episodes, not the "
+            f"In parentheses: {interval_label([1])}; it covers the evaluation episodes, not the "
             "variation between seeds."
         )
     elif single:
@@ -158,7 +158,7 @@ def format_cost(row: Row, threshold: int) -> str:
     reached, seeds = row.reached[threshold], len(row.seeds)
     value = cost_value(row, threshold)
     if isinf(row.epochs_to[threshold]):
-        return f"{value} ({reached} of {seeds} did)" if reached else value
+        return f"{value} (except {reached} of {seeds})" if reached else value
     return value if reached == seeds else f"{value} ({reached} of {seeds})"
 
 

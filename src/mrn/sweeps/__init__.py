@@ -1,1 +1,1 @@
-"""Many runs: suites of them, their statistics, figures and report."""
+"""Sweeps: train the runs of a suite in parallel."""

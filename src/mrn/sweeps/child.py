@@ -1,4 +1,4 @@
-"""A run of a sweep, in a process of its own, which saves and ends when the sweep does."""
+"""Process of a single run of a sweep. It saves and exits when the sweep exits."""
 
 import os
 import signal
@@ -18,13 +18,14 @@ from mrn.utils.signals import set_parent_death_signal
 def train_job(
     settings: dict[str, Any], folder: Path, home: str | None = None, progress: bool = False
 ) -> None:
-    """Train a run, or go on with it, in this process.
+    """Train or resume a run in this process.
 
     Args:
-        settings: Of the run, as JSON has them: a process elsewhere may not know a user's classes.
-        folder: Of the run.
-        home: The sweep's current folder, where a user's own modules may be.
-        progress: Whether to show how it goes.
+        settings: Settings of the run as JSON types, because another machine may not be able to
+            unpickle custom classes.
+        folder: Folder of the run.
+        home: Working directory of the sweep, from which custom modules may be imported.
+        progress: Whether to print progress.
     """
     if home is not None and home not in sys.path:
         sys.path.append(home)
@@ -32,33 +33,33 @@ def train_job(
     run(Config.from_json(settings, "the sweep"), folder, progress, resume=True)
 
 
-SESSION = Path("/proc/self/autogroup")
-"""Where Linux, if it groups processes by session, is told how nice the session of one is."""
+AUTOGROUP = Path("/proc/self/autogroup")
+"""File that sets the niceness of a session, on Linux with autogroup scheduling."""
 ATTEMPTS = 50
-"""As many runs may begin at once."""
+"""Number of runs that may start simultaneously."""
 
 
-def apply_niceness(session: Path = SESSION) -> None:
-    """Make the `nice` of a sweep felt by other sessions.
+def apply_niceness(autogroup: Path = AUTOGROUP) -> None:
+    """Apply the niceness of the sweep to the session of this run.
 
-    A run has a session of its own, and Linux, where it groups processes, divides the processor
-    between sessions first; niceness counts within one. A run at 19 would get as much as any other.
+    Each run has its own session. Linux with autogroup scheduling divides CPU time between sessions
+    first, and niceness counts only within one. Without this, a run at 19 would get a full share.
     """
     niceness = os.getpriority(os.PRIO_PROCESS, 0)
-    if niceness <= 0 or not session.exists():
+    if niceness <= 0 or not autogroup.exists():
         return
     for _ in range(ATTEMPTS):
         try:
-            session.write_text(str(niceness))
+            autogroup.write_text(str(niceness))
             return
-        except BlockingIOError:  # one is told each tenth of a second, of all that ask
+        except BlockingIOError:  # Linux accepts one write per 0.1 s, system-wide
             time.sleep(0.1)
-        except OSError:  # not here; and a run is not worth less for it
+        except OSError:  # not supported; training does not depend on it
             return
 
 
 def main() -> None:
-    """Train in the folder that is named, by the settings that come as JSON from the sweep."""
+    """Train in the folder given as argument, with settings read as JSON from stdin."""
     set_parent_death_signal(signal.SIGTERM)
     apply_niceness()
     with report_errors():

@@ -1,4 +1,4 @@
-"""What a person sees while a sweep goes on: a table on a terminal, plain lines elsewhere."""
+"""Progress display of a sweep: a live table on a terminal, plain lines elsewhere."""
 
 import sys
 import time
@@ -13,12 +13,12 @@ from rich.text import Text
 from mrn.runs.layout import LOCK
 from mrn.sweeps.jobs import Job, RunStatus, current_status
 
-SHOWN = 16
-"""Running runs listed at most."""
+MAX_SHOWN = 16
+"""Maximum number of running runs in the table."""
 
 
 class Overview:
-    """How many runs are done, which are running and how far they are, and how long it will take."""
+    """Display of finished and running runs, their progress and the remaining time."""
 
     def __init__(self) -> None:
         """Prepare the display."""
@@ -28,56 +28,56 @@ class Overview:
         self.started_at = time.perf_counter()
 
     def begin(self, jobs: Sequence[Job], waiting: Sequence[Job]) -> None:
-        """These are all the runs, and those still to train."""
+        """Register all runs and those still to train."""
         self.total, self.planned = len(jobs), sum(job.epochs for job in jobs)
         self.finished = self.total - len(waiting)
-        # By run; brought up to date for those that run here, as the others' files do not change.
+        # Updated for running jobs only, because the files of others do not change.
         self.epochs = {job: min(job.epochs_done, job.epochs) for job in jobs}
         self.epochs_before = sum(self.epochs.values())
-        self._say(f"{self.total} runs, {self.finished} of them finished already")
+        self._print(f"{self.total} runs, {self.finished} already finished")
 
     def started(self, job: Job) -> None:
-        """A run was handed over."""
+        """Print that a run was started."""
         done = current_status(job).epochs
-        self._say(f"started   {job.name}" + (f", going on after epoch {done}" if done else ""))
+        self._print(f"started   {job.name}" + (f", resumed after epoch {done}" if done else ""))
 
     def done(self, job: Job) -> None:
-        """A run is finished."""
+        """Print that a run is finished."""
         self.finished += 1
         self.epochs[job] = job.epochs
         success = _success(current_status(job))
-        self._say(f"finished  {job.name}  success {success}  ({self.finished}/{self.total})")
+        self._print(f"finished  {job.name}  success {success}  ({self.finished}/{self.total})")
 
     def lost(self, job: Job, message: str) -> None:
-        """The process of a run is gone; it will be started again."""
-        self._say(f"lost      {job.name}: {message}; it goes on from where it was")
+        """Print that the process of a run died and will be restarted."""
+        self._print(f"lost      {job.name}: {message}; it will be resumed")
 
     def failed(self, job: Job, message: str) -> None:
-        """A run cannot go on."""
+        """Print that a run failed."""
         self.failures += 1
-        self._say(f"failed    {job.name}: {message}")
+        self._print(f"failed    {job.name}: {message}")
 
     def refresh(self, running: Collection[Job], waiting: int) -> None:
-        """Show where the running ones are."""
+        """Update the live table."""
         if not self.console.is_terminal:
             return
-        begun = [job for job in running if (job.folder / LOCK).exists()]
-        waiting += len(running) - len(begun)  # in the cluster's queue
+        started = [job for job in running if (job.folder / LOCK).exists()]
+        waiting += len(running) - len(started)  # in the cluster's queue
         table = Table("running", "epoch", "", "success", box=None, pad_edge=False)
-        standings = {job: current_status(job) for job in begun}
-        self.epochs |= {job: min(now.epochs, job.epochs) for job, now in standings.items()}
-        for job in begun[:SHOWN]:
-            done = standings[job].epochs
+        statuses = {job: current_status(job) for job in started}
+        self.epochs |= {job: min(now.epochs, job.epochs) for job, now in statuses.items()}
+        for job in started[:MAX_SHOWN]:
+            done = statuses[job].epochs
             bar = ProgressBar(job.epochs, done, width=24)
-            success = _success(standings[job])
+            success = _success(statuses[job])
             table.add_row(job.name, f"{done}/{job.epochs}", bar, success)
-        counts = f"{self.finished} done, {len(begun)} running, {waiting} waiting"
+        counts = f"{self.finished} done, {len(started)} running, {waiting} waiting"
         if self.failures:
             counts += f", {self.failures} failed"
-        self.live.update(Group(table, Text(f"{counts}; left {self._left()}")))
+        self.live.update(Group(table, Text(f"{counts}; time left: {self._time_left()}")))
 
-    def _left(self) -> str:
-        """Time to go at the rate of epochs so far."""
+    def _time_left(self) -> str:
+        """Return the remaining time, extrapolated from the epochs so far."""
         done = sum(self.epochs.values())
         todo = self.planned - done
         if done <= self.epochs_before:
@@ -85,22 +85,22 @@ class Overview:
         rate = (done - self.epochs_before) / (time.perf_counter() - self.started_at)
         return duration(todo / rate)
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         self.console.print(text, markup=False, soft_wrap=True)
 
     def __enter__(self) -> "Overview":
-        """Show the table."""
+        """Start the live table."""
         if self.console.is_terminal:
             self.live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take the table away."""
+        """Remove the live table."""
         self.live.stop()
 
 
 def duration(seconds: float) -> str:
-    """As a person says it."""
+    """Format a duration with a suitable unit."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:
@@ -108,5 +108,5 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"
 
 
-def _success(standing: RunStatus) -> str:
-    return "-" if standing.success is None else f"{standing.success:.0%}"
+def _success(status: RunStatus) -> str:
+    return "-" if status.success is None else f"{status.success:.0%}"

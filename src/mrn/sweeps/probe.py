@@ -1,4 +1,4 @@
-"""How long the runs of a sweep will take here and how much disk they need, from a short probe."""
+"""Estimate the time and disk space of a sweep from a short probe."""
 
 import json
 import os
@@ -22,25 +22,25 @@ from mrn.training.trainer import Trainer
 from mrn.utils.device import find_device, torch_threads
 
 UPDATES = 8
-"""Updates timed for each critic and task size, after some to warm up."""
+"""Updates timed for each critic and task size, after a warmup."""
 
 
 class Estimate(NamedTuple):
-    """What a run still needs."""
+    """Remaining time and disk space of a run."""
 
     seconds: float
     checkpoints: int
-    """Bytes of those of a finished run."""
+    """Bytes of the checkpoints of a finished run."""
     weights: int
-    """Bytes of what stays when they are discarded."""
-    there: int = 0
-    """Bytes of its folder as it is."""
+    """Bytes that remain if the checkpoints are deleted."""
+    on_disk: int = 0
+    """Bytes of the run's folder now."""
 
 
 class _Update(NamedTuple):
     seconds: float
-    replay_bytes: float  # of one stored transition
-    state_bytes: int  # of all else in a run's checkpoints
+    replay_bytes: float  # per transition
+    state_bytes: int  # everything else in the checkpoints
     weights_bytes: int
 
 
@@ -48,21 +48,21 @@ Estimates = dict[Job, Estimate]
 
 
 def estimate_sweep(
-    jobs: Sequence[Job], at_a_time: int | None, discard: bool, note: Callable[[str], None]
+    jobs: Sequence[Job], parallel: int | None, discard: bool, log: Callable[[str], None]
 ) -> tuple[Table, str]:
-    """What a sweep will take, as a table of its tasks and a few sentences about all of it.
+    """Return a table of the tasks, and a text about time and disk space of the whole sweep.
 
     Args:
         jobs: The runs.
-        at_a_time: How many are trained side by side; None where that is not known.
-        discard: Whether the checkpoints of finished runs are removed.
-        note: Is told what is being measured.
+        parallel: Number of parallel runs; None if unknown.
+        discard: Whether the checkpoints of finished runs are deleted.
+        log: Receives a message for each measurement.
     """
-    needs = probe(jobs, note)
+    estimates = probe(jobs, log)
     table = Table("task", "methods", "runs", "finished", "epochs", "done", "time left", "disk")
     tasks = dict.fromkeys(job.config.task for job in jobs)
     for task in tasks:
-        own = {job: need for job, need in needs.items() if job.config.task == task}
+        own = {job: each for job, each in estimates.items() if job.config.task == task}
         counts = (
             len({job.config.method for job in own}),
             len(own),
@@ -70,63 +70,65 @@ def estimate_sweep(
             sum(job.epochs for job in own),
             sum(min(job.epochs_done, job.epochs) for job in own),
         )
-        seconds = sum(need.seconds for need in own.values())
-        size = disk(own, at_a_time, discard)
-        table.add_row(escape(task), *map(str, counts), duration(seconds), in_gib(size))
-    work = duration(sum(need.seconds for need in needs.values()))
-    time_left = f"about {work} of work"
-    if at_a_time:
-        whole = duration(makespan(needs, at_a_time))
-        time_left += f", {whole} with {at_a_time} at a time if they do not slow each other down"
-    return table, f"{len(jobs)} runs: {time_left}.\n{_about_disk(needs, at_a_time, discard)}"
+        seconds = sum(each.seconds for each in own.values())
+        size = disk(own, parallel, discard)
+        table.add_row(escape(task), *map(str, counts), duration(seconds), format_size(size))
+    work = duration(sum(each.seconds for each in estimates.values()))
+    time_left = f"about {work} of compute"
+    if parallel:
+        total = duration(makespan(estimates, parallel))
+        time_left += f", {total} with {parallel} in parallel if they do not slow each other down"
+    return table, f"{len(jobs)} runs: {time_left}.\n{_disk_text(estimates, parallel, discard)}"
 
 
-def _about_disk(needs: Estimates, at_a_time: int | None, discard: bool) -> str:
-    """How much disk is needed, how much there is, and what to do if that is not enough."""
-    root = next(iter(needs)).root
+def _disk_text(estimates: Estimates, parallel: int | None, discard: bool) -> str:
+    """Return the disk space required and available, and the fix if it does not suffice."""
+    root = next(iter(estimates)).root
     place = next(path for path in (root, *root.parents) if path.is_dir())
     free = shutil.disk_usage(place).free
-    more = disk(needs, at_a_time, discard, further=True)
-    text = f"Disk: {in_gib(more)} more, {in_gib(free)} free in {place}"
+    more = disk(estimates, parallel, discard, additional=True)
+    text = f"Disk: {format_size(more)} more, {format_size(free)} free in {place}"
     if more <= free:
         return f"{text}."
     remedy = "choose another --runs"
-    smaller = disk(needs, at_a_time, True, further=True)
+    smaller = disk(estimates, parallel, True, additional=True)
     if not discard and smaller <= free:
-        remedy += f", or --discard-checkpoints, with which it takes {in_gib(smaller)}"
-    return f"{text}: THIS DOES NOT FIT; {remedy}."
+        remedy += f", or pass --discard-checkpoints, which reduces it to {format_size(smaller)}"
+    return f"{text}: NOT ENOUGH SPACE; {remedy}."
 
 
-def disk(needs: Estimates, at_a_time: int | None, discard: bool, further: bool = False) -> int:
-    """Bytes of all runs when they are finished, or the most on the way there.
+def disk(
+    estimates: Estimates, parallel: int | None, discard: bool, additional: bool = False
+) -> int:
+    """Return the peak disk usage of all runs in bytes.
 
     Args:
-        needs: What each run needs.
-        at_a_time: How many are trained side by side; None where that is not known.
-        discard: Whether only those that are being trained have checkpoints.
-        further: PositiveInt only what is not on the disk yet.
+        estimates: Estimates of the runs.
+        parallel: Number of parallel runs; None if unknown.
+        discard: Whether only running jobs keep checkpoints.
+        additional: Count only what is not on disk yet.
     """
-    most = 0
+    peak = 0
     checkpoints = []
-    for job, need in needs.items():
-        kept = need.weights + (0 if discard else need.checkpoints)
-        if not (further and job.finished):
-            most += max(kept - need.there, 0) if further else kept
-            checkpoints.append(need.checkpoints)
+    for job, each in estimates.items():
+        kept = each.weights + (0 if discard else each.checkpoints)
+        if not (additional and job.finished):
+            peak += max(kept - each.on_disk, 0) if additional else kept
+            checkpoints.append(each.checkpoints)
     if discard:
-        most += sum(sorted(checkpoints, reverse=True)[:at_a_time])
-    return most
+        peak += sum(sorted(checkpoints, reverse=True)[:parallel])
+    return peak
 
 
-def probe(jobs: Sequence[Job], note: Callable[[str], None]) -> Estimates:
-    """Time one cycle's episodes on each task and a few updates of each critic, and multiply.
+def probe(jobs: Sequence[Job], log: Callable[[str], None]) -> Estimates:
+    """Time one cycle of episodes on each task and a few updates of each critic, and extrapolate.
 
     Args:
         jobs: The runs.
-        note: Is told what is being measured.
+        log: Receives a message for each measurement.
 
     Returns:
-        For each job the time that is left on one process, and the disk of a finished run.
+        For each job, the remaining time in one process and the disk space of a finished run.
     """
     steps: dict[tuple[object, ...], float] = {}
     updates: dict[tuple[object, ...], _Update] = {}
@@ -137,7 +139,7 @@ def probe(jobs: Sequence[Job], note: Callable[[str], None]) -> Estimates:
         made = (json.dumps(config.env_kwargs, sort_keys=True), config.device)
         place = (config.threads, config.engine, config.async_envs, plan.num_envs, *made)
         if (config.task, *place) not in steps:
-            note(f"probing episodes of {config.task}")
+            log(f"probing episodes of {config.task}")
             steps[config.task, *place] = _seconds_per_step(config)
         sizes = (spec.state_dim, spec.goal_dim, spec.action_dim, spec.horizon)
         kind = (
@@ -150,7 +152,7 @@ def probe(jobs: Sequence[Job], note: Callable[[str], None]) -> Estimates:
             *made,
         )
         if kind not in updates:
-            note(f"probing updates of {config.algo} with {config.critic} on {config.task}")
+            log(f"probing updates of {config.algo} with {config.critic} on {config.task}")
             updates[kind] = _probe_update(config)
         update, step = updates[kind], steps[config.task, *place]
         episodes, epochs = plan.cycles * plan.num_envs, config.epochs or 1
@@ -161,21 +163,21 @@ def probe(jobs: Sequence[Job], note: Callable[[str], None]) -> Estimates:
             seconds=max(epochs - job.epochs_done, 0) * epoch,
             checkpoints=round(stored * update.replay_bytes) + update.state_bytes,
             weights=update.weights_bytes,
-            there=_size(job.folder),
+            on_disk=_folder_size(job.folder),
         )
     return estimates
 
 
-def makespan(estimates: Estimates, at_a_time: int) -> float:
-    """Seconds for all of them when the next one begins as soon as a place is free."""
-    places = [0.0] * at_a_time
-    for need in estimates.values():
-        places[places.index(min(places))] += need.seconds
-    return max(places)
+def makespan(estimates: Estimates, parallel: int) -> float:
+    """Return the seconds until all runs finish, if each starts as soon as a slot is free."""
+    slots = [0.0] * parallel
+    for each in estimates.values():
+        slots[slots.index(min(slots))] += each.seconds
+    return max(slots)
 
 
 def _seconds_per_step(config: Config) -> float:
-    """Of one environment, when all of a cycle's are played side by side."""
+    """Return the time per step of one environment, with all environments of a cycle."""
     trainer, envs = _trainer(config)
     with envs:
         trainer.collect(envs)  # creates the environments
@@ -191,7 +193,7 @@ def _probe_update(config: Config) -> _Update:
     with envs, torch_threads(config.threads or 1):
         trainer.collect(envs)
         trainer.learn()
-        trainer.mean_losses()  # which waits for a GPU
+        trainer.mean_losses()  # synchronizes with the GPU
         started = time.perf_counter()
         trainer.learn()
         trainer.mean_losses()
@@ -199,12 +201,12 @@ def _probe_update(config: Config) -> _Update:
     capacity = trainer.config.replay.buffer_size
     checkpoint = sum(tensor.nbytes for tensor in trainer.tensors().values())
     weights = sum(tensor.nbytes for tensor in trainer.agent.state_dict().values())
-    # The last two checkpoints are kept, and the latest and the best weights.
+    # A run keeps its last two checkpoints, and the latest and the best weights.
     return _Update(seconds, trainer.replay.nbytes / capacity, 2 * checkpoint, 2 * weights)
 
 
 def _trainer(config: Config) -> tuple[Trainer, GoalVectorEnv]:
-    """An untrained agent with a small memory, and its environments."""
+    """Return a trainer with a small replay buffer, and its environments."""
     task = task_of(config)
     engine = (config.engine, config.threads or 1, config.async_envs, config.env_timeout)
     small = replace(config.replay, buffer_size=10 * task.spec.horizon * config.schedule.num_envs)
@@ -212,8 +214,8 @@ def _trainer(config: Config) -> tuple[Trainer, GoalVectorEnv]:
     return trainer, make_envs(task.spec, config.schedule.num_envs, *engine)
 
 
-def _size(folder: Path) -> int:
-    """Bytes of the files in a folder, which may be missing, or written to."""
+def _folder_size(folder: Path) -> int:
+    """Return the bytes of the files in a folder, which may not exist or may change meanwhile."""
     total = 0
     for path, _, names in os.walk(folder):
         for name in names:
@@ -222,6 +224,6 @@ def _size(folder: Path) -> int:
     return total
 
 
-def in_gib(size: float) -> str:
-    """A size as a person says it."""
+def format_size(size: float) -> str:
+    """Format a size in GiB or MiB."""
     return f"{size / 2**30:,.1f} GiB" if size >= 2**30 else f"{size / 2**20:,.0f} MiB"

@@ -1,7 +1,7 @@
-"""Trains the runs of a suite, many at a time, and survives what happens to them.
+"""Train the runs of a suite in parallel, and restart those that die.
 
-All that a sweep knows of a run is its folder, so that it can be stopped and started again, and
-so that several sweeps over the same storage share the work.
+The state of a run is its folder. A sweep can therefore be stopped and restarted, and several
+sweeps on the same storage share the work.
 """
 
 import shutil
@@ -22,60 +22,60 @@ from mrn.utils.signals import InterruptHandler
 
 POLL_SECONDS = 0.2
 UNREADABLE_TIMEOUT = 60.0
-"""How long metrics of a run may be unreadable before it counts as failed."""
+"""Seconds for which the metrics of a run may be unreadable before it counts as failed."""
 MAX_RESTARTS = 3
-"""How often a run that was killed, or whose machine went away, is started again in vain."""
+"""Restarts of a killed run without progress before it counts as failed."""
 
 
 class Outcome(NamedTuple):
-    """How a process of a run ended."""
+    """Result of a run's process."""
 
     kind: Literal["done", "failed", "lost"]
     message: str = ""
 
 
 class Handle(Protocol):
-    """A run on its way."""
+    """A running job."""
 
     def poll(self) -> Outcome | None:
-        """How it ended; None while it goes on."""
+        """Return the outcome, or None while it is running."""
 
     def stop(self) -> None:
-        """Ask it to save and end."""
+        """Request that it saves and exits."""
 
 
 class Backend(Protocol):
-    """Where runs are trained."""
+    """Executes runs."""
 
     capacity: int
-    """Runs to hand over at a time."""
+    """Maximum number of jobs in flight."""
 
     def start(self, job: Job) -> Handle:
-        """Train a run, or go on with it.
+        """Train or resume a run.
 
         Raises:
-            RunError: It cannot even be started.
+            RunError: It cannot be started.
         """
 
     def close(self) -> None:
-        """Give back what it holds."""
+        """Release resources."""
 
 
 def run_sweep(
     jobs: Sequence[Job], backend: Backend, overview: Overview, discard: bool = False
 ) -> None:
-    """Train all jobs that are not finished.
+    """Train all unfinished jobs.
 
     Args:
         jobs: The runs.
-        backend: Where they are trained.
-        overview: Shows how it goes.
-        discard: Remove the checkpoints of finished runs, which only training longer needs.
+        backend: Executes the runs.
+        overview: Displays progress.
+        discard: Delete the checkpoints of finished runs. They are only needed to train longer.
 
     Raises:
-        UserError: The folder cannot be written to; nothing was started.
-        RunError: Some failed; all others are finished.
-        Interrupted: The sweep was asked to end; all runs have saved.
+        UserError: The folder is not writable; nothing was started.
+        RunError: Some runs failed; all others are finished.
+        Interrupted: A signal stopped the sweep; all runs have saved.
     """
     work = _Sweep(jobs, backend, overview, discard)
     if work.waiting:
@@ -101,7 +101,7 @@ def run_sweep(
 
 
 class _Sweep:
-    """Which runs wait, which are on their way, and which have failed."""
+    """State of a sweep: waiting, running and failed jobs."""
 
     def __init__(
         self, jobs: Sequence[Job], backend: Backend, overview: Overview, discard: bool
@@ -110,16 +110,15 @@ class _Sweep:
         self.waiting = [job for job in jobs if not job.finished]
         for job in jobs:
             if job.finished:  # before this sweep
-                self._tidy(job)
+                self._discard_checkpoints(job)
         self.running: dict[Job, Handle] = {}
         self.failed: dict[Job, str] = {}
         self.lost: dict[Job, tuple[int, int]] = {}
-        """How far it was when it was lost, and how often it was since it was no further."""
-        self.unread: dict[Job, float] = {}
-        """Since when its metrics cannot be read."""
+        """Furthest epoch, and how often the run was lost since without progress."""
+        self.unreadable_since: dict[Job, float] = {}
 
     def start(self) -> None:
-        """Hand over as many runs as there is room for."""
+        """Start waiting jobs up to the capacity of the backend."""
         for job in list(self.waiting):
             if len(self.running) >= self.backend.capacity:
                 break
@@ -131,21 +130,21 @@ class _Sweep:
                     self.running[job] = self.backend.start(job)
                     self.waiting.remove(job)
                     self.overview.started(job)
-                self.unread.pop(job, None)
+                self.unreadable_since.pop(job, None)
             except UserError as error:
-                if isinstance(error, UnreadableError) and self._may_pass(job):
+                if isinstance(error, UnreadableError) and self._may_be_transient(job):
                     continue
                 self.waiting.remove(job)
                 self._fail(job, str(error))
 
     def collect(self) -> None:
-        """See which have ended, and how."""
+        """Handle jobs that have ended."""
         for job, handle in list(self.running.items()):
             outcome = handle.poll()
             if outcome is None:
                 continue
             del self.running[job]
-            kind, message = _judge(job, outcome)
+            kind, message = _verify(job, outcome)
             if kind == "lost":
                 times = self._times_lost(job)
                 if times <= MAX_RESTARTS:
@@ -161,29 +160,29 @@ class _Sweep:
                 self._fail(job, message)
 
     def _times_lost(self, job: Job) -> int:
-        """How often it was lost without getting further: one that does may be lost any time."""
+        """Count how often a run was lost without progress; progress resets the count."""
         epochs = current_status(job).epochs
         furthest, times = self.lost.get(job, (epochs, 0))
         self.lost[job] = max(epochs, furthest), times + 1 if epochs <= furthest else 1
         return self.lost[job][1]
 
-    def _may_pass(self, job: Job) -> bool:
-        """Whether what cannot be read may be storage that is away for a moment."""
+    def _may_be_transient(self, job: Job) -> bool:
+        """Return whether unreadable metrics may be a short outage of the storage."""
         now = time.monotonic()
-        return now - self.unread.setdefault(job, now) < UNREADABLE_TIMEOUT
+        return now - self.unreadable_since.setdefault(job, now) < UNREADABLE_TIMEOUT
 
     def _done(self, job: Job) -> None:
-        self._tidy(job)
+        self._discard_checkpoints(job)
         self.overview.done(job)
 
-    def _tidy(self, job: Job) -> None:
-        """Remove the checkpoints, if asked to, of a run that is finished by its own settings, too.
+    def _discard_checkpoints(self, job: Job) -> None:
+        """Delete the checkpoints of a run if requested, and if it is finished by its own settings.
 
-        It may have been begun, or gone on with, for longer than this suite asks for.
+        It may have been started or resumed for more epochs than this suite requires.
         """
         if not self.discard or not (job.folder / CHECKPOINTS).exists():
             return
-        with suppress(UserError, OSError):  # it is held, or says nothing of itself: left alone
+        with suppress(UserError, OSError):  # skip runs that are locked or have no settings
             if replace(job, config=read_config(job.folder)).finished:
                 with closing(RunLock(job.folder)):
                     shutil.rmtree(job.folder / CHECKPOINTS, ignore_errors=True)
@@ -193,8 +192,8 @@ class _Sweep:
         self.overview.failed(job, message)
 
 
-def _judge(job: Job, outcome: Outcome) -> Outcome:
-    """Believe a run that says it is done only if its folder says so too."""
+def _verify(job: Job, outcome: Outcome) -> Outcome:
+    """Accept that a run is done only if its folder is complete."""
     try:
         finished = outcome.kind != "done" or job.finished
     except UnreadableError as error:
@@ -202,13 +201,16 @@ def _judge(job: Job, outcome: Outcome) -> Outcome:
     except UserError as error:
         return Outcome("failed", str(error))
     if not finished:
-        return Outcome("failed", f"it ended, but {job.folder} is not complete here; is that folder "
-                       "on storage that all machines share?")  # fmt: skip
+        return Outcome(
+            "failed",
+            f"it ended, but {job.folder} is incomplete on this machine; put the folder on storage "
+            "that all machines share",
+        )
     return outcome
 
 
 def _stop(running: dict[Job, Handle]) -> None:
-    """Ask all to end, and wait until they have saved."""
+    """Stop all runs and wait until they have saved."""
     for handle in running.values():
         handle.stop()
     for handle in running.values():

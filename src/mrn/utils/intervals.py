@@ -1,4 +1,4 @@
-"""A figure with its confidence interval, and the interval of a counted share."""
+"""Confidence intervals."""
 
 from math import nan, sqrt
 from statistics import NormalDist
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Interval(NamedTuple):
-    """A figure with the ends of its confidence interval; NaN for ends that are not known."""
+    """A value with the ends of its confidence interval; NaN for unknown ends."""
 
     value: float
     low: float
@@ -14,27 +14,27 @@ class Interval(NamedTuple):
 
 
 def wilson(successes: float, episodes: int, level: float = 0.95) -> Interval:
-    """The share of successes among counted episodes, with Wilson's score interval.
+    """Return a success rate with Wilson's score interval.
 
-    Unlike mean +- deviation it stays within 0 and 1, and does not shrink to a point where all
-    episodes succeeded or all failed (Wilson 1927; Brown, Cai and DasGupta 2001,
+    Unlike the normal approximation, the interval stays within 0 and 1 and does not shrink to a
+    point if all episodes succeed or fail (Wilson 1927; Brown, Cai and DasGupta 2001,
     https://doi.org/10.1214/ss/1009213286).
 
     Args:
-        successes: Episodes that succeeded.
-        episodes: All of them.
-        level: Probability that the interval is to cover the true rate.
+        successes: Number of successful episodes.
+        episodes: Number of episodes.
+        level: Confidence level.
 
     Returns:
-        The share; of no episodes nothing is known, so that is NaN, and its interval all of [0, 1].
+        The rate and its interval. Without episodes, the rate is NaN and the interval [0, 1].
     """
     if episodes == 0:
         return Interval(nan, 0.0, 1.0)
     z = NormalDist().inv_cdf((1 + level) / 2)
     total = episodes + z * z
-    centre = (successes + z * z / 2) / total
+    center = (successes + z * z / 2) / total
     half = z / total * sqrt(successes * (episodes - successes) / episodes + z * z / 4)
-    # Where none or all succeeded one end is exact, but for rounding.
-    low = 0.0 if successes == 0 else centre - half
-    high = 1.0 if successes == episodes else centre + half
+    # If none or all succeed, one end is exact; avoid rounding errors.
+    low = 0.0 if successes == 0 else center - half
+    high = 1.0 if successes == episodes else center + half
     return Interval(successes / episodes, low, high)

@@ -1,4 +1,4 @@
-"""How methods look, one colour and one order for each, and how figures are written."""
+"""Colors and order of methods, and reproducible figure files."""
 
 import colorsys
 import io
@@ -31,29 +31,28 @@ COLORS = {
     "wn-released": "#7A2F59",
     "pqe-released": "#F4A582",
 }
-"""Of critics. Those of the paper have the colours of Okabe and Ito, which people who see colours
-differently can tell apart."""
-_OTHERS = ("#332288", "#117733", "#882255", "#661100", "#6699CC")
+"""Colors of critics. Those of the paper use the color-blind safe palette of Okabe and Ito."""
+_FIRST_SPARES = ("#332288", "#117733", "#882255", "#661100", "#6699CC")
 
 
 def method_colors(methods: list[str]) -> dict[str, str]:
-    """A colour for each method: that of its critic, unless another method has it already."""
+    """Return a color for each method: its critic's, unless another method already uses it."""
     chosen: dict[str, str] = {}
-    spare = (colour for colour in _spare() if colour not in COLORS.values())
+    spare = (color for color in _spare_colors() if color not in COLORS.values())
     for method in methods:
-        colour = COLORS.get(Method.parse(method).critic)
-        if colour is None or colour in chosen.values():
-            colour = next(spare)
-        chosen[method] = colour
+        color = COLORS.get(Method.parse(method).critic)
+        if color is None or color in chosen.values():
+            color = next(spare)
+        chosen[method] = color
     return chosen
 
 
-def _spare() -> Iterator[str]:
-    """Colours without end, no two alike: after a few chosen ones, steps around the circle of hues.
+def _spare_colors() -> Iterator[str]:
+    """Yield distinct colors without end: a few fixed ones, then steps around the hue circle.
 
-    A step is the golden section of the circle, which keeps the next away from all before it.
+    Steps by the golden ratio keep each hue away from all previous ones.
     """
-    yield from _OTHERS
+    yield from _FIRST_SPARES
     for count in itertools.count():
         lightness = (0.35, 0.5, 0.65)[count % 3]
         rgb = colorsys.hls_to_rgb(count * 0.618034 % 1, lightness, 0.7)
@@ -61,13 +60,13 @@ def _spare() -> Iterator[str]:
 
 
 def sort_methods(methods: set[str]) -> list[str]:
-    """Methods as the paper lists them, others after them."""
+    """Return methods in the paper's order of critics, others last."""
     rank = {critic: index for index, critic in enumerate(COLORS)}
     return sorted(methods, key=lambda m: (rank.get(Method.parse(m).critic, len(rank)), m))
 
 
 def save_figure(figure: "Figure", path: Path) -> list[Path]:
-    """Write a figure as PDF and PNG: the same figure, the same bytes."""
+    """Write a figure as PDF and PNG, byte-identical for equal figures."""
     written = []
     for suffix, options in ((".pdf", {"CreationDate": None}), (".png", {})):
         content = io.BytesIO()
@@ -79,10 +78,10 @@ def save_figure(figure: "Figure", path: Path) -> list[Path]:
 
 
 def import_pyplot() -> Any:
-    """matplotlib.pyplot, drawing to files only.
+    """Import matplotlib.pyplot with a backend that draws to files only.
 
     Raises:
-        UserError: It is not installed; says how to.
+        UserError: Matplotlib is not installed.
     """
     import_extra("matplotlib", "report").use("Agg")
     return import_extra("matplotlib.pyplot", "report")

@@ -141,6 +141,14 @@ function follow(box) {
   box.addEventListener("mousemove", mark);
 }
 
+// Break a text into lines of about 40 characters.
+function wrap(text) {
+  return text.split(" ").reduce((lines, word) => {
+    const last = lines.slice(lines.lastIndexOf("\n") + 1);
+    return lines + (last.length + word.length > 40 ? "\n" : " ") + word;
+  });
+}
+
 function drawCurves() {
   const experiment = current(), chosen = $("task").value, column = $("y").value;
   const tasks = chosen === ALL ? experiment.tasks : [chosen];
@@ -175,8 +183,9 @@ function drawCurves() {
         label: { text: "compared here", textangle: 0, textposition: "end", xanchor: "center",
                  yanchor: "bottom", font: { size: 10, color: css("--faint") } } }];
     if (missing.length)
-      look.annotations = [{ text: label("missing: " + missing.join(", ")), showarrow: false,
-        xref: "paper", yref: "paper", x: 1, y: 0.02, xanchor: "right", font: { size: 11 } }];
+      look.annotations = [{ text: label(wrap("missing: " + missing.join("; "))).replaceAll("\n", "<br>"),
+        showarrow: false, xref: "paper", yref: "paper", x: 1, y: 0.02, xanchor: "right", align: "right",
+        font: { size: 11, color: css("--faint") } }];
     Plotly.newPlot(box, traces, look, CONFIG);
     follow(box);
   }
