@@ -58,7 +58,7 @@ def test_killed_process_is_resumed(undisturbed, tmp_path):
     write_suite(tmp_path, 2, epochs=4)
     refused = mrn("sweep", tmp_path / "tiny.toml", "--runs", tmp_path / "runs")
     assert refused.returncode == 3
-    assert refused.stderr.count("it has no checkpoint to go on from") == 2
+    assert refused.stderr.count("no checkpoint") == 2
     assert results(tmp_path, FIRST_TWO) == results(undisturbed, FIRST_TWO)
 
 
@@ -93,7 +93,7 @@ def test_interrupted_sweep_saves_and_resumes(undisturbed, tmp_path):
     session = Path(f"/proc/{run}/autogroup")  # Linux with autogroup scheduling
     assert not session.exists() or session.read_text().split()[-2:] == ["nice", str(niceness)]
     sweep.send_signal(signal.SIGINT)
-    assert "SIGINT: saved; to go on: the same command" in finish(sweep, 130)
+    assert re.search("SIGINT: saved; .*: the same command", finish(sweep, 130))
     assert not list(tmp_path.rglob(".lock"))
     # A terminal shows a live table.
     code, shown = in_a_terminal(MRN, "sweep", "tiny.toml", "--threads=1", cwd=tmp_path)
@@ -108,7 +108,7 @@ def test_failed_run_does_not_stop_others_and_sets_the_exit_code(undisturbed, tmp
     (tmp_path / "runs/tiny" / NAMES[0]).write_text("a file where its folder belongs")
     output = finish(start_sweep(tmp_path, "--jobs=2", count=2), 3)
     assert "1 of 2 runs failed, the others are finished" in output
-    assert re.search(rf"failed +{NAMES[0]}: error: cannot make the run folder", output)
+    assert re.search(rf"failed +{NAMES[0]}: error: cannot .* folder", output)
     assert results(tmp_path, NAMES[1:2]) == results(undisturbed, NAMES[1:2])
 
 

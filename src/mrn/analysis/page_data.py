@@ -44,7 +44,7 @@ DIGITS = 6
 SHARED = "Methods on a task are compared over the epochs that all methods shown have finished."
 BEST = (
     "A star marks the best method, several if tied. It requires at least two seeds per method, "
-    "no run stopped early by `stop_at`, and evaluations after equal numbers of episodes."
+    "no run stopped early by stop_at, and evaluations after equal numbers of episodes."
 )
 
 

@@ -122,7 +122,7 @@ class Run:
 def find_runs(root: Path, figures: Path | None = None) -> list[Run]:
     """Find all runs below a folder: run folders and CSVs named TASK/ALGO-CRITIC/seed-SEED.csv.
 
-    Settings of a CSV are read from seed-SEED.json beside it, if present. A CSV beside the folder
+    Settings of a CSV are read from seed-SEED.json next to it, if present. A CSV next to the folder
     of its own run is skipped; `mrn figures RUNS -o RUNS` puts it there. A damaged run is returned
     with its `problem` and without metrics.
 

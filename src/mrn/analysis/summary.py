@@ -88,7 +88,7 @@ def rows_of_choices(task: str, methods: Methods, unfinished: Sequence[Run] = ())
     """Return rows for any selection of the methods on a task.
 
     The shared epochs depend on the selection. For each number of epochs at which some method ends,
-    there is a row for each method that has as many.
+    there is a row for each method that has reached it.
     """
     rows: list[Row] = []
     for epochs in sorted(_available_epochs(methods)):
@@ -115,7 +115,7 @@ def _available_epochs(methods: Methods) -> set[int]:
 
 
 def _rows(task: str, methods: Methods, epochs: int, unfinished: Sequence[Run]) -> list[Row]:
-    """Return rows of the methods that have as many epochs, each compared with the reference."""
+    """Return rows of the methods that have that many epochs, compared with the reference."""
     by, lengths, rows = strides(methods), common_lengths(methods), {}
     awaited = {run.method for run in unfinished if run.task == task and not run.is_final}
     for method, runs in _without_lagging(methods).items():

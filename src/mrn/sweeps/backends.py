@@ -24,7 +24,7 @@ from mrn.utils.extras import import_extra
 
 
 class LocalBackend:
-    """Trains each run in a local process, which logs to seed-SEED.log beside its folder."""
+    """Trains each run in a local process, which logs to seed-SEED.log next to its folder."""
 
     def __init__(self, jobs: int, gpus: Sequence[str] = ()) -> None:
         """Create the backend.

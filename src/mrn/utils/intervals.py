@@ -16,9 +16,9 @@ class Interval(NamedTuple):
 def wilson(successes: float, episodes: int, level: float = 0.95) -> Interval:
     """Return a success rate with Wilson's score interval.
 
-    Unlike the normal approximation, the interval stays within 0 and 1 and does not shrink to a
-    point if all episodes succeed or fail (Wilson 1927; Brown, Cai and DasGupta 2001,
-    https://doi.org/10.1214/ss/1009213286).
+    Unlike the normal approximation, the interval stays within 0 and 1. It does not shrink to a
+    point if all episodes succeed or fail. See Wilson 1927 and Brown, Cai and DasGupta 2001
+    (https://doi.org/10.1214/ss/1009213286).
 
     Args:
         successes: Number of successful episodes.
