@@ -48,6 +48,9 @@ JSON_TABLE = tyro.constructors.PrimitiveConstructorSpec(
 )
 """Command-line syntax of a table of names and values."""
 
+# With a constructor, tyro does not compare the default None with the annotated type.
+_NOT_A_FLAG = tyro.conf.arg(constructor=lambda: None)
+
 GROUPS = ("schedule", "algo_config", "replay")
 """Fields of `Config` that are groups of settings."""
 
@@ -116,11 +119,11 @@ class Config(Validated):
     threads: Threads | None = None
     """CPU threads for simulation and matrix products; by default all cores."""
     # Groups are never None once the configuration is built.
-    schedule: tyro.conf.Suppress[Schedule] = None  # type: ignore[assignment]
-    algo_config: tyro.conf.Suppress[AlgorithmSettings | dict[str, Any]] = None  # type: ignore[assignment]
+    schedule: Annotated[Schedule, _NOT_A_FLAG] = None  # type: ignore[assignment]
+    algo_config: Annotated[AlgorithmSettings | dict[str, Any], _NOT_A_FLAG] = None  # type: ignore[assignment]
     """Settings of the algorithm; a plain table if the module of a custom algorithm is not
     imported."""
-    replay: tyro.conf.Suppress[ReplayConfig] = None  # type: ignore[assignment]
+    replay: Annotated[ReplayConfig, _NOT_A_FLAG] = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         """Fill groups left at None from the recipe, then validate everything."""
