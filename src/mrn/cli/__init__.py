@@ -1,4 +1,4 @@
-"""The `mrn` command: parses, calls, prints."""
+"""The `mrn` command: parse arguments, call the library, print the result."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -6,16 +6,21 @@ from collections.abc import Callable, Sequence
 import tyro
 
 from mrn.cli.integrations import export, video
-from mrn.cli.listing import agents, bench, check, critics, recipes, tasks, zoo
+from mrn.cli.listing import algos, check, critics, recipes, tasks, zoo
 from mrn.cli.studies import inspect, theory, toy
 from mrn.cli.sweeps import figures, report, sweep
 from mrn.cli.training import evaluate, resume, train_command
-from mrn.utils.errors import report_errors
+from mrn.utils.errors import UserError, report_errors
+from mrn.utils.renames import COMMANDS
 from mrn.version import __version__
 
 
 def commands(arguments: Sequence[str] = ()) -> dict[str, Callable[..., None]]:
-    """All commands by name; the options of `train` are those of the agent it is to train."""
+    """Return all subcommands by name.
+
+    Args:
+        arguments: Command-line arguments. The options of `train` depend on its `--algo`.
+    """
     return {
         "train": train_command(arguments),
         "resume": resume,
@@ -29,28 +34,30 @@ def commands(arguments: Sequence[str] = ()) -> dict[str, Callable[..., None]]:
         "tasks": tasks,
         "check": check,
         "critics": critics,
-        "agents": agents,
+        "algos": algos,
         "recipes": recipes,
         "zoo": zoo,
-        "bench": bench,
         "toy": toy,
         "theory": theory,
     }
 
 
 def main() -> None:
-    """Run the command that the arguments name."""
+    """Run the `mrn` command with the arguments of this process."""
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
         print(f"mrn {__version__}")
         return
     with report_errors():
+        if arguments and arguments[0] in COMMANDS:
+            old = arguments[0]
+            raise UserError(f"mrn {old} was renamed to mrn {COMMANDS[old]}")
         tyro.extras.subcommand_cli_from_dict(
             commands(arguments),
             prog="mrn",
             description=(
                 "Goal-conditioned reinforcement learning with metric critics. "
-                "`mrn --version` tells the version."
+                "`mrn COMMAND --help` describes a command, `mrn --version` prints the version."
             ),
             args=arguments,
             config=(tyro.conf.PositionalRequiredArgs, tyro.conf.OmitArgPrefixes),

@@ -1,11 +1,11 @@
-"""How a goal is written on the command line."""
+"""Argument types shared by several commands."""
 
 from typing import Annotated
 
 import tyro
 
 
-def _numbers(text: str) -> tuple[float, ...]:
+def _parse_numbers(text: str) -> tuple[float, ...]:
     return tuple(float(number) for number in text.split(","))
 
 
@@ -14,9 +14,9 @@ Goal = Annotated[
     tyro.constructors.PrimitiveConstructorSpec(
         nargs=1,
         metavar="X,Y,Z",
-        instance_from_str=lambda words: _numbers(words[0]),
+        instance_from_str=lambda words: _parse_numbers(words[0]),
         is_instance=lambda value: value is None or isinstance(value, tuple),
         str_from_instance=lambda value: [",".join(map(str, value or ()))],
     ),
 ]
-"""Numbers with commas between them, or None for no goal."""
+"""Comma-separated goal vector, or None."""

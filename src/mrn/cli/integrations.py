@@ -1,4 +1,4 @@
-"""Commands that take a policy elsewhere."""
+"""Commands that export a policy: `mrn export` and `mrn video`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,23 +14,23 @@ def export(
     weights: str = "latest",
     force: bool = False,
 ) -> None:
-    """Write a policy as an ONNX file, which acts without torch and without this package.
+    """Export a policy to ONNX, to run it without PyTorch and without this package.
 
     Args:
-        run: A run folder, a weights file, or `zoo:NAME` (`mrn zoo`).
-        out: The file, such as policy.onnx.
-        weights: `latest`, or `best` (the epoch with the highest success rate).
-        force: Replace a file that is there.
+        run: Run folder, weights file, or `zoo:NAME` (see `mrn zoo`).
+        out: Output file, for example policy.onnx.
+        weights: `latest`, or `best` for the epoch with the highest success rate.
+        force: Overwrite an existing file.
     """
     import mrn
-    from mrn.integrations.onnx import export as write
+    from mrn.integrations.onnx import export as export_onnx
 
     agent = mrn.load(run, weights, "cpu")
-    write(agent, out, force)
+    export_onnx(agent, out, force)
     spec = agent.spec
     print(
         f"Wrote {out}: observation ({spec.state_dim}) and desired_goal ({spec.goal_dim}) to "
-        f"action ({spec.action_dim}), as in agent.predict"
+        f"action ({spec.action_dim}), like agent.predict"
     )
 
 
@@ -45,20 +45,18 @@ def video(
     weights: str = "latest",
     force: bool = False,
 ) -> None:
-    """Film a policy: its episodes one after the other, or side by side, each step marked.
+    """Record a video of a policy, with the step and the success shown in each frame.
 
     Args:
-        run: A run folder, a weights file, or `zoo:NAME` (`mrn zoo`).
-        out: The file, which ends with .mp4 or .gif; by default video.mp4 in the run folder, where
-            `mrn report` finds it (of the zoo in the current folder).
-        episodes: Episodes to play.
-        grid: Show them side by side.
-        goal: One of your choice for all episodes, such as 1.3,0.7,0.42; by default each draws its
-            own.
+        run: Run folder, weights file, or `zoo:NAME` (see `mrn zoo`).
+        out: Output file (.mp4 or .gif). Defaults to video.mp4 in the run folder.
+        episodes: Number of episodes.
+        grid: Show the episodes side by side instead of one after another.
+        goal: Goal for all episodes, for example 1.3,0.7,0.42. By default goals are sampled.
         seed: Seed of the environment.
-        size: Height of an episode's picture in pixels; by default 480, in a grid 240.
-        weights: `latest`, or `best` (the epoch with the highest success rate).
-        force: Replace a file that is there.
+        size: Height of an episode in pixels. Defaults to 480, or 240 with `--grid`.
+        weights: `latest`, or `best` for the epoch with the highest success rate.
+        force: Overwrite an existing file.
     """
     import mrn
     from mrn.agent import output_folder
@@ -67,9 +65,9 @@ def video(
 
     agent = mrn.load(run, weights, "cpu")
     out = output_folder(run) / VIDEO if out is None else out
-    found = record(agent, out, episodes, seed, goal, grid, size, force)
+    recording = record(agent, out, episodes, seed, goal, grid, size, force)
     print(
-        f"Wrote {out}: {sum(found.reached)} of {len(found.reached)} episodes end at their goal, "
-        f"{found.width} x {found.height} pixels, {found.seconds:.1f} s, "
+        f"Wrote {out}: {sum(recording.success)} of {len(recording.success)} episodes reach their "
+        f"goal, {recording.width} x {recording.height} pixels, {recording.seconds:.1f} s, "
         f"{out.stat().st_size / 2**20:.1f} MB"
     )

@@ -1,10 +1,7 @@
-"""Commands that tell what there is, and how fast it is."""
+"""Commands that list or check what is available: tasks, critics, algorithms, recipes, zoo."""
 
-import runpy
 import shlex
-import sys
 from dataclasses import fields
-from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
@@ -14,12 +11,11 @@ from rich.table import Table
 from mrn.config import JSON_TABLE, Config, flatten
 from mrn.recipes import DEFAULT_RECIPE, RECIPES
 from mrn.utils.errors import UserError
-from mrn.utils.extras import import_extra
 from mrn.utils.tables import console, print_table
 
 
 def tasks() -> None:
-    """List the paper's tasks and further ones, with the engine that simulates them by default."""
+    """List the available tasks and the engine that simulates each by default."""
     from mrn.envs import EXTRA_TASKS, TASKS, Task, engines_of
     from mrn.envs.tasks import DENSE
 
@@ -30,28 +26,28 @@ def tasks() -> None:
         sizes = (spec.state_dim, spec.goal_dim, spec.action_dim, spec.horizon, task.epochs)
         return [spec.env_id, *map(str, sizes), engines_of(spec.env_id)[0]]
 
-    papers = Table("task", *columns, title="The paper's tasks")
+    paper_tasks = Table("task", *columns, title="Tasks of the paper")
     for name, task in TASKS.items():
-        papers.add_row(name, *row(task))
-    further = Table(*columns, title="Further tasks, by their ids")
+        paper_tasks.add_row(name, *row(task))
+    extra_tasks = Table(*columns, title="Additional tasks")
     for task in EXTRA_TASKS.values():
-        further.add_row(*row(task))
-    console().print(papers, further)
-    print(f"With dense rewards, on EnvPool too: {', '.join(DENSE)}.")
-    print("Any other Gymnasium goal environment is a task by its id: `mrn check ENV`.")
+        extra_tasks.add_row(*row(task))
+    console().print(paper_tasks, extra_tasks)
+    print(f"Tasks with dense rewards, also on EnvPool: {', '.join(DENSE)}.")
+    print("Any other Gymnasium goal environment works by its id. Check it with `mrn check ENV`.")
 
 
 def check(
     env: Annotated[str, tyro.conf.arg(metavar="ENV")],
     reward_shift: float = 0.0,
-    env_kwargs: Annotated[dict[str, Any], JSON_TABLE] = {},  # noqa: B006 (nobody changes it)
+    env_kwargs: Annotated[dict[str, Any], JSON_TABLE] = {},  # noqa: B006 (never mutated)
 ) -> None:
-    """Say whether an environment can be trained on, and what would have to be mended.
+    """Check whether an environment can be used for training, and print how to fix it if not.
 
     Args:
-        env: A Gymnasium id, `package.module:Id-v0` imports the module first; or a listed task.
-        reward_shift: Added to its rewards, which must then lie in [-1, 0].
-        env_kwargs: What its constructor is given, for example '{"size": 3}'.
+        env: Task name or Gymnasium id; `package.module:Id-v0` imports the module first.
+        reward_shift: Constant added to the rewards. The sum must lie in [-1, 0].
+        env_kwargs: Keyword arguments for the environment's constructor, for example '{"size": 3}'.
     """
     from mrn.envs.checks import check_env
 
@@ -69,7 +65,7 @@ def check(
 
 
 def critics() -> None:
-    """List the critic architectures, with their sizes on FetchPush."""
+    """List the critic architectures and their parameter counts on FetchPush."""
     from mrn.critics import CRITICS, make_critic
     from mrn.critics.base import count_parameters
 
@@ -83,21 +79,21 @@ def critics() -> None:
     console().print(table)
 
 
-def agents() -> None:
-    """List the agents, with the settings that each has of its own."""
+def algos() -> None:
+    """List the learning algorithms and the settings that only some of them have."""
     from mrn.algorithms import ALGORITHMS, AlgorithmSettings
 
     shared = {item.name for item in fields(AlgorithmSettings)}
-    table = Table("agent", "what it is", "critic", "settings of its own")
+    table = Table("algorithm", "description", "critic", "settings")
     for name, algorithm in ALGORITHMS.items():
         own = [item.name for item in fields(algorithm.Settings) if item.name not in shared]
-        what = (algorithm.__doc__ or "").partition("\n")[0]
-        table.add_row(name, what, "any" if algorithm.uses_critic else "none", ", ".join(own))
+        description = (algorithm.__doc__ or "").partition("\n")[0]
+        table.add_row(name, description, "any" if algorithm.uses_critic else "none", ", ".join(own))
     console().print(table)
 
 
 def recipes() -> None:
-    """List the recipes, with the settings in which they differ from each other."""
+    """List the recipes (named presets) and the settings in which they differ."""
     settings = {name: flatten(Config("any task", recipe=name).to_dict()) for name in RECIPES}
     table = Table("setting", *RECIPES)
     for setting in sorted({key for own in RECIPES.values() for key in own}):
@@ -106,20 +102,7 @@ def recipes() -> None:
 
 
 def zoo() -> None:
-    """List the trained policies that come with the package, for `mrn eval zoo:NAME` and others."""
+    """List the pretrained policies, which other commands accept as `zoo:NAME`."""
     from mrn.zoo import table
 
     print_table(table())
-
-
-def bench() -> None:
-    """Measure speed beside Stable-Baselines3, bare EnvPool and bare matrix products (5 minutes).
-
-    What it finds goes into the clone it belongs to: benchmarks/results and docs/performance.md.
-    """
-    root = Path(__file__).parents[3]
-    if not (root / "benchmarks" / "__main__.py").exists():
-        raise UserError("the benchmarks are part of the repository: run `make bench` in a clone")
-    import_extra("stable_baselines3", "bench")
-    sys.path.insert(0, str(root))
-    runpy.run_module("benchmarks", run_name="__main__")

@@ -1,4 +1,4 @@
-"""Commands that look closer: the toy example, the theory, a trained critic."""
+"""Commands for analysis: `mrn toy`, `mrn theory` and `mrn inspect`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,25 +13,25 @@ def toy(
     sensitivity: bool = False,
     write_docs: Path | None = None,
 ) -> None:
-    """Learn shortest paths in a square from 20 pairs of points: the paper's toy example.
+    """Run the paper's toy example: learn shortest paths in a square from 20 pairs of points.
 
     Args:
-        out: The folder for the pictures (PDF, PNG) and the numbers (CSV).
-        sensitivity: Also measure what decides between MRN and the monolithic network.
-        write_docs: A Markdown page whose marked sections are replaced by the tables.
+        out: Output folder for figures (PDF, PNG) and data (CSV).
+        sensitivity: Also vary the setup to see when MRN beats the monolithic network.
+        write_docs: Markdown page whose marked sections are replaced by the tables.
     """
     from mrn.studies.toy.report import run
 
     for table in run(out, sensitivity, write_docs):
         print_table(table)
-    print(f"Pictures and numbers are in {out}.")
+    print(f"Figures and data are in {out}.")
 
 
 def theory(write_docs: Path | None = None) -> None:
-    """Check the paper's theory on exact optimal values of small problems.
+    """Check the paper's theory on small MDPs with exact optimal values.
 
     Args:
-        write_docs: A Markdown page whose marked sections are replaced by the tables.
+        write_docs: Markdown page whose marked sections are replaced by the tables.
     """
     from mrn.studies.theory.report import run
 
@@ -47,22 +47,22 @@ def inspect(
     seed: int = 0,
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None,
 ) -> None:
-    """Look into a trained critic: is -Q a distance, does it count steps, what is it made of?
+    """Inspect a trained critic: is -Q a quasimetric, and does it match the steps to the goal?
 
     Args:
-        run: A run folder, a weights file, or `zoo:NAME` (`mrn zoo`).
-        episodes: Episodes to play.
-        weights: `latest`, or `best`.
-        engine: `envpool`, `gymnasium`, or `auto`.
-        seed: Seed of the environments and of the triples.
-        out: Where inspect.json and inspect.png go; by default the run's folder.
+        run: Run folder, weights file, or `zoo:NAME` (see `mrn zoo`).
+        episodes: Number of episodes.
+        weights: `latest`, or `best` for the epoch with the highest success rate.
+        engine: Simulation engine: `envpool`, `gymnasium`, or `auto` (EnvPool if it has the task).
+        seed: Seed of the environments and of the sampled triples.
+        out: Output folder for inspect.json and inspect.png. Defaults to the run folder.
     """
     import mrn
     from mrn.agent import output_folder
     from mrn.studies.inspection import measure, report
     from mrn.utils.plotting import import_pyplot
 
-    import_pyplot()  # before the work: it may not be installed
+    import_pyplot()  # fail before the rollouts if Matplotlib is missing
     agent = mrn.load(run, weights)
     moments = measure.collect_samples(agent, episodes, seed, engine, progress=True)
     found = measure.inspect(agent, moments, seed)

@@ -1,4 +1,4 @@
-"""Commands for one run: train, resume, evaluate."""
+"""Commands for a single run: `mrn train`, `mrn resume` and `mrn eval`."""
 
 import argparse
 import dataclasses
@@ -22,40 +22,46 @@ from mrn.utils.renames import renamed
 
 
 def train_command(arguments: Sequence[str]) -> Callable[..., None]:
-    """`mrn train`, with the settings of the agent that the arguments ask for."""
+    """Return the `train` command, with the settings of the algorithm named in `arguments`.
+
+    Raises:
+        UserError: The algorithm, the recipe or the configuration file does not exist, or a flag
+            was renamed or belongs to another algorithm.
+    """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--algo", nargs="?")
     parser.add_argument("--recipe", nargs="?")
     parser.add_argument("--config", nargs="?", type=Path)
-    # Of other commands these are not options.
-    early, rest = parser.parse_known_args(arguments if arguments[:1] == ["train"] else [])
-    given = _read_config(early.config) if early.config else None
-    algo = early.algo or (given.algo if given else Config.algo)
-    usual = given.recipe if given else DEFAULT_RECIPE
-    if given and (early.recipe or usual) != usual:
+    # Other commands do not have these options.
+    known, rest = parser.parse_known_args(arguments if arguments[:1] == ["train"] else [])
+    base = _read_config(known.config) if known.config else None
+    algo = known.algo or (base.algo if base else Config.algo)
+    default_recipe = base.recipe if base else DEFAULT_RECIPE
+    if base and (known.recipe or default_recipe) != default_recipe:
         raise UserError(
-            f"{early.config} has the recipe {given.recipe!r} and settings for all that is in one: "
-            "give --config or --recipe, not both"
+            f"{known.config} uses the recipe {base.recipe!r} and already sets everything that a "
+            "recipe sets: give --config or --recipe, not both"
         )
-    groups = resolve(algo, early.recipe or usual)
+    groups = resolve(algo, known.recipe or default_recipe)
     settings = {item.name for group in groups.values() for item in dataclasses.fields(group)}
     for option in (word for word in rest if word.startswith("--")):
         name = option.strip("-").partition("=")[0].removeprefix("no-").replace("-", "_")
         if name not in settings and (message := renamed(name, flag=True)):
             raise UserError(message)
-        if foreign := other_algorithms_setting(name, algo):
-            raise foreign
-    if given:
-        kept = ("schedule", "replay") + (("algo_config",) if given.algo == algo else ())
-        groups |= {name: getattr(given, name) for name in kept}
+        if error := other_algorithms_setting(name, algo):
+            raise error
+    if base:
+        kept = ("schedule", "replay") + (("algo_config",) if base.algo == algo else ())
+        groups |= {name: getattr(base, name) for name in kept}
     algorithm_settings = type(groups["algo_config"])
 
+    # The parameter names of groups are their headings in the help; flags have no prefix.
     def train(
         *,
-        settings_of_run: Config,
-        recipe: str = usual,
+        run: Config,
+        recipe: str = default_recipe,
         schedule: Schedule = groups["schedule"],
-        algo_config: algorithm_settings = groups["algo_config"],  # type: ignore[valid-type]
+        algorithm: algorithm_settings = groups["algo_config"],  # type: ignore[valid-type]
         replay: ReplayConfig = groups["replay"],
         config: Path | None = None,
         run_dir: Path | None = None,
@@ -63,29 +69,30 @@ def train_command(arguments: Sequence[str]) -> Callable[..., None]:
         resume: bool = False,
         track: str | None = None,
     ) -> None:
-        """Train an agent on a task, by a recipe: `fast`, or `paper` for the paper's protocol.
+        """Train an agent on a task.
 
         Args:
-            settings_of_run: The settings of the run.
-            recipe: Where settings that are not given come from (`mrn recipes`).
-            schedule: How collection, updates and evaluation take turns.
-            algo_config: Settings of the algorithm.
+            run: What to train, and where.
+            recipe: Preset for all other settings: `fast`, or `paper` for the paper's protocol.
+            schedule: How rollouts, gradient steps and evaluation alternate.
+            algorithm: Settings of the learning algorithm.
             replay: Replay buffer and hindsight relabeling.
-            config: A run's config.json, whose settings are taken where none are given here.
-            run_dir: The run's folder. By default RUNS/TASK/AGENT-CRITIC+RECIPE/seed-SEED.
-            runs: The folder of all runs.
-            resume: Go on with the run in that folder, if there is one.
-            track: Show the run in `wandb` or `trackio`, too.
+            config: The config.json of a run, which replaces the defaults of all settings.
+            run_dir: Run folder. Defaults to RUNS/TASK/ALGO-CRITIC+RECIPE/seed-SEED.
+            runs: Parent folder of all runs.
+            resume: Resume the run in the run folder, if there is one.
+            track: Also log to `wandb` or `trackio`.
         """
-        own = {"schedule": schedule, "algo_config": algo_config, "replay": replay}
-        chosen = dataclasses.replace(settings_of_run, algo=algo, recipe=recipe, **own)
+        chosen = dataclasses.replace(
+            run, algo=algo, recipe=recipe, schedule=schedule, algo_config=algorithm, replay=replay
+        )
         _run(chosen, run_dir or runs / chosen.folder, resume, track)
 
-    if given is not None:  # what has a default need not be given
-        alike = find_algorithm(algo).uses_critic == find_algorithm(given.algo).uses_critic
-        critic = given.critic if alike else Config.critic
-        base = dataclasses.replace(given, algo=algo, critic=critic, **groups)
-        train.__kwdefaults__ = {**(train.__kwdefaults__ or {}), "settings_of_run": base}
+    if base is not None:  # with a default, tyro no longer requires a task
+        same_kind = find_algorithm(algo).uses_critic == find_algorithm(base.algo).uses_critic
+        critic = base.critic if same_kind else Config.critic
+        default = dataclasses.replace(base, algo=algo, critic=critic, **groups)
+        train.__kwdefaults__ = {**(train.__kwdefaults__ or {}), "run": default}
     return train
 
 
@@ -105,32 +112,33 @@ def resume(
     checkpoint_every: int | None = None,
     track: str | None = None,
 ) -> None:
-    """Go on with an interrupted run, as if it had never stopped, or train a finished one longer.
+    """Resume an interrupted run, or train a finished run for more epochs.
+
+    Settings left out keep the value with which the run was started.
 
     Args:
-        run: The run's folder.
-        epochs: Epochs in all; by default as it was started.
-        stop_at: End before that, after the first evaluation with at least this success rate.
-        device: `cpu`, `cuda`, `cuda:N`, or `auto`; by default as it was started.
-        threads: CPU threads; by default as it was started.
-        env_timeout: Seconds that a process of an environment may take to answer (with
-            `--async-envs`); by default as it was started.
-        checkpoint_every: Epochs between checkpoints; by default as it was started.
-        track: Show the run in `wandb` or `trackio`; by default where it was shown until now.
+        run: Run folder.
+        epochs: Total number of training epochs.
+        stop_at: Stop after the first evaluation with at least this success rate.
+        device: `cpu`, `cuda`, `cuda:N`, or `auto` (the GPU if there is one).
+        threads: CPU threads.
+        env_timeout: Seconds to wait for an environment process (with `--async-envs`).
+        checkpoint_every: Epochs between checkpoints.
+        track: Log to `wandb` or `trackio`. Defaults to the tracker used so far.
     """
     from mrn.runs.provenance import read_config
     from mrn.zoo import find_entry
 
     if find_entry(run):
         raise UserError(
-            f"{run} is there to act by: it has no checkpoint to go on from. `mrn train` trains "
-            "another one"
+            f"{run} cannot be resumed: pretrained policies have no checkpoint. Train a new run "
+            "with `mrn train`"
         )
-    asked = {"epochs": epochs, "stop_at": stop_at, "device": device, "threads": threads}
-    asked |= {"env_timeout": env_timeout, "checkpoint_every": checkpoint_every}
-    changes: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    given = {"epochs": epochs, "stop_at": stop_at, "device": device, "threads": threads}
+    given |= {"env_timeout": env_timeout, "checkpoint_every": checkpoint_every}
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if epochs is not None and stop_at is None:
-        changes["stop_at"] = None  # who asks for more epochs does not mean to stop before them
+        changes["stop_at"] = None  # asking for more epochs lifts the old stopping criterion
     _run(dataclasses.replace(read_config(run), **changes), run, True, track)
 
 
@@ -139,17 +147,17 @@ def _run(config: Config, folder: Path, resume: bool, track: str | None) -> None:
     from mrn.training.loop import run
 
     tune_allocator()
-    place = shlex.quote(str(folder))
+    quoted = shlex.quote(str(folder))
     try:
         with open_trackers(track, folder) as trackers:
             run(config, folder, resume=resume, callbacks=trackers)
     except RunError as error:
         if error.resumable:
-            command = f"{launch_command(world_size())} resume {place}"
-            error.args = (f"{error}. When that is put right: {command}",)
+            command = f"{launch_command(world_size())} resume {quoted}"
+            error.args = (f"{error}. Fix the cause, then resume with: {command}",)
         raise
     if is_main():
-        print(f"Done. Metrics and weights are in {folder}. Evaluate with: mrn eval {place}")
+        print(f"Done. Metrics and weights are in {folder}. Evaluate with: mrn eval {quoted}")
 
 
 def evaluate(
@@ -163,19 +171,18 @@ def evaluate(
     goal: Goal = None,
     json_: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
-    """Evaluate a trained agent, without noise, on either engine whatever engine trained it.
+    """Evaluate a trained agent without exploration noise.
 
     Args:
-        run: A run folder, a weights file, or `zoo:NAME` (`mrn zoo`).
-        episodes: Episodes to play.
-        engine: `envpool`, `gymnasium`, or `auto` (EnvPool where it has the task).
-        weights: `latest`, or `best` (the epoch with the highest success rate).
+        run: Run folder, weights file, or `zoo:NAME` (see `mrn zoo`).
+        episodes: Number of episodes.
+        engine: Simulation engine: `envpool`, `gymnasium`, or `auto` (EnvPool if it has the task).
+        weights: `latest`, or `best` for the epoch with the highest success rate.
         seed: Seed of the environments.
-        device: `cpu`, `cuda`, `cuda:N`, or `auto`.
-        threads: CPU threads for the simulation; by default all cores.
-        goal: One of your choice for all episodes, such as 1.3,0.7,0.42; by default each draws its
-            own.
-        json_: Print the figures as JSON.
+        device: `cpu`, `cuda`, `cuda:N`, or `auto` (the GPU if there is one).
+        threads: CPU threads for the simulation. Defaults to all cores.
+        goal: Goal for all episodes, for example 1.3,0.7,0.42. By default goals are sampled.
+        json_: Print the results as JSON.
     """
     import mrn
     from mrn.agent import find_weights
@@ -185,9 +192,9 @@ def evaluate(
     result = agent.evaluate(episodes, seed, engine, threads, not json_, goal)
     interval = result.interval
     if json_:
-        about = {"task": agent.spec.name, "weights": str(file), "seed": seed, "goal": goal}
-        figures = dataclasses.asdict(result) | {"interval_95": [interval.low, interval.high]}
-        print(json.dumps(about | figures, indent=2))
+        header = {"task": agent.spec.name, "weights": str(file), "seed": seed, "goal": goal}
+        results = dataclasses.asdict(result) | {"interval_95": [interval.low, interval.high]}
+        print(json.dumps(header | results, indent=2))
         return
     steps = "-" if result.steps_to_success is None else f"{result.steps_to_success:.1f}"
     print(f"{agent.spec.name}: {result.episodes} episodes on {result.engine}, seed {seed}, {file}")
@@ -195,7 +202,7 @@ def evaluate(
         print(f"goal                      {','.join(map(str, goal))}")
     print(
         f"success at the last step  {result.success:.1%}  "
-        f"[{100 * interval.low:.1f}, {100 * interval.high:.1f}], Wilson's 95 % interval"
+        f"(95% Wilson interval: {interval.low:.1%} to {interval.high:.1%})"
     )
     print(f"success at any step       {result.success_any:.1%}")
     print(f"steps to success          {steps}")

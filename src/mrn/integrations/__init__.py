@@ -1,1 +1,1 @@
-"""Where policies, critics and metrics go from here: other runtimes, other libraries."""
+"""Integrations with other libraries: Stable-Baselines3, ONNX, video, experiment trackers."""

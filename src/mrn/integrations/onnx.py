@@ -1,4 +1,4 @@
-"""A policy as an ONNX file, which acts without torch and without this package."""
+"""Export of policies to ONNX, to run them without PyTorch and without this package."""
 
 import logging
 import warnings
@@ -18,58 +18,61 @@ from mrn.utils.files import prepare_output_file, write_atomically
 from mrn.version import __version__
 
 INPUTS = ("observation", "desired_goal")
-"""As the environment's observation calls them; no policy looks at `achieved_goal`."""
+"""Keys of a Gymnasium goal observation; policies do not use `achieved_goal`."""
 OUTPUT = "action"
 TOLERANCE = 1e-5
-"""By how much the file's actions may differ from the policy's; where bounds are larger than 1, in
-parts of the bound, because a float32 has no more digits."""
+"""Largest difference between exported and original actions.
+
+Absolute for action bounds up to 1, relative to the bound beyond, because of float32 precision."""
 
 
 def export(agent: Agent, path: str | Path, force: bool = False) -> None:
-    """Write a policy as ONNX: float32 vectors, any number at a time, to the environment's actions.
+    """Export a policy to ONNX.
 
-    The normalisation and the bounds of the actions are inside. What is written has been run in
-    onnxruntime and compared with the policy.
+    The model maps float32 batches of observations and goals to actions in the environment's units.
+    Normalization and action bounds are part of it. Before writing the file, its actions in
+    onnxruntime are compared with those of the policy.
 
     Args:
-        agent: Whose policy.
-        path: A file that ends with `.onnx`; its folder is made.
-        force: Replace a file that is there.
+        agent: Agent whose policy is exported.
+        path: Output file, ending with `.onnx`; its folder is created.
+        force: Overwrite an existing file.
 
     Raises:
-        UserError: The file cannot be written or is there already, a package is missing, or the
-            policy is one of the user's own that ONNX cannot express.
+        UserError: The file exists or cannot be written, a package is missing, or ONNX cannot
+            express a custom policy.
     """
     path = Path(path)
     prepare_output_file(path, (".onnx",), force)
     import_extra("onnx", "onnx")
     import_extra("onnxscript", "onnx")
     runtime = import_extra("onnxruntime", "onnx")
-    inputs = _inputs(agent)
+    inputs = _sample_inputs(agent)
     try:
-        content = _translate(agent, inputs)
+        content = _export(agent, inputs)
         session = runtime.InferenceSession(content)
-    except Exception as error:  # whatever the exporter raises on a user's own actor
+    except Exception as error:  # the exporter can raise anything on a custom actor
         first = str(error).strip().partition("\n")[0]
         raise UserError(
-            f"the actor of agent {agent.config.algo!r} cannot be exported to ONNX: {first}"
+            f"the actor of algorithm {agent.config.algo!r} cannot be exported to ONNX: {first}"
         ) from error
-    _compare(agent, session, inputs)
+    _check_actions(agent, session, inputs)
     write_atomically(path, content)
 
 
-def _inputs(agent: Agent) -> tuple[Tensor, Tensor]:
-    """States and goals as in training, and beyond where inputs are clipped."""
+def _sample_inputs(agent: Agent) -> tuple[Tensor, Tensor]:
+    """Return states and goals, some of them beyond the clipping range of the normalizer."""
     generator = torch.Generator().manual_seed(0)
     parts = (agent.normalizer.state, agent.normalizer.goal)
     noise = (3 * torch.randn(64, len(part.shift), generator=generator) for part in parts)
     state, goal = (
-        part.shift.cpu() + far / part.scale.cpu() for part, far in zip(parts, noise, strict=True)
+        part.shift.cpu() + sample / part.scale.cpu()
+        for part, sample in zip(parts, noise, strict=True)
     )
     return state, goal
 
 
-def _translate(agent: Agent, inputs: tuple[Tensor, Tensor]) -> bytes:
+def _export(agent: Agent, inputs: tuple[Tensor, Tensor]) -> bytes:
     batch = torch.export.Dim("batch")
     with _quiet():
         program: Any = torch.onnx.export(
@@ -83,8 +86,8 @@ def _translate(agent: Agent, inputs: tuple[Tensor, Tensor]) -> bytes:
         )
     model = program.model_proto
     model.producer_name, model.producer_version = "mrn", __version__
-    model.doc_string = f"A policy of {agent.spec.name}."
-    # The exporter notes where in which file of this machine each step stands.
+    model.doc_string = f"Policy for {agent.spec.name}."
+    # The exporter records source locations, which contain paths of this machine.
     for part in (model.graph, *model.functions, *model.graph.node, *model.graph.value_info):
         del part.metadata_props[:]
     return model.SerializeToString(deterministic=True)
@@ -92,7 +95,7 @@ def _translate(agent: Agent, inputs: tuple[Tensor, Tensor]) -> bytes:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the exporter's remarks about itself, and about packages that we do not use, away."""
+    """Silence the exporter's log messages and warnings."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -104,15 +107,15 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _compare(agent: Agent, session: Any, inputs: tuple[Tensor, Tensor]) -> None:
-    given = {name: value.numpy() for name, value in zip(INPUTS, inputs, strict=True)}
-    (action,) = session.run([OUTPUT], given)
-    expected, _ = agent.predict(given)
+def _check_actions(agent: Agent, session: Any, inputs: tuple[Tensor, Tensor]) -> None:
+    observation = {name: value.numpy() for name, value in zip(INPUTS, inputs, strict=True)}
+    (action,) = session.run([OUTPUT], observation)
+    expected, _ = agent.predict(observation)
     difference = np.abs(action - expected)
     bounds = np.abs([agent.spec.action_low, agent.spec.action_high]).max(axis=0)
-    close = difference <= TOLERANCE * np.maximum(bounds, 1)  # NaN is not
+    close = difference <= TOLERANCE * np.maximum(bounds, 1)  # False for NaN
     if not (action.dtype == expected.dtype and close.all()):
         raise UserError(
-            f"the exported actor of agent {agent.config.algo!r} is not the policy: its actions "
-            f"differ by up to {difference.max():g}; nothing was written"
+            f"the exported actor of algorithm {agent.config.algo!r} does not match the policy: "
+            f"actions differ by up to {difference.max():g}. No file was written"
         )

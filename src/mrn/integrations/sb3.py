@@ -1,4 +1,4 @@
-"""Our critics in Stable-Baselines3's DDPG, TD3 and SAC, by a policy class."""
+"""Policy classes that use metric critics in Stable-Baselines3's DDPG, TD3 and SAC."""
 
 from typing import Any
 
@@ -10,8 +10,9 @@ from mrn.critics import REFERENCE_HIDDEN_DIM, Critic, Dims, make_critic
 from mrn.envs.requirements import goal_space
 from mrn.utils.errors import UserError
 from mrn.utils.extras import import_extra
+from mrn.utils.renames import SB3_KEYWORDS
 
-import_extra("stable_baselines3", "sb3")  # says how to install it, where the next lines would not
+import_extra("stable_baselines3", "sb3")  # raises an error with an install hint
 
 from stable_baselines3.common.policies import BasePolicy, ContinuousCritic  # noqa: E402
 from stable_baselines3.common.preprocessing import get_action_dim  # noqa: E402
@@ -22,29 +23,29 @@ from stable_baselines3.td3.policies import MultiInputPolicy as TD3Policy  # noqa
 
 __all__ = ["MetricPolicy", "MetricSACPolicy"]
 
-KEYS = ("observation", "desired_goal")
-"""What a critic looks at; `achieved_goal` is hindsight's."""
+CRITIC_KEYS = ("observation", "desired_goal")
+"""Observation keys that critics use; `achieved_goal` is only for hindsight relabeling."""
 
 
-class StateAndGoal(BaseFeaturesExtractor):
-    """What a critic sees of an observation, side by side: the state, then the goal."""
+class StateGoalExtractor(BaseFeaturesExtractor):
+    """Features extractor that concatenates state and goal."""
 
     def __init__(self, observation_space: spaces.Dict, dims: Dims) -> None:
-        """Take the sizes of both."""
+        """Set the feature size to the sum of both dimensions."""
         super().__init__(observation_space, features_dim=dims.state + dims.goal)
 
     def forward(self, observations: TensorDict) -> Tensor:
-        """Shape (B, state + goal)."""
-        return torch.cat([observations[key] for key in KEYS], dim=1)
+        """Return state and goal, shape (B, state_dim + goal_dim)."""
+        return torch.cat([observations[key] for key in CRITIC_KEYS], dim=1)
 
 
-class GoalCritics(ContinuousCritic):
-    """Critics Q(s, a, g) of one architecture, with the interface of Stable-Baselines3's own.
+class GoalContinuousCritic(ContinuousCritic):
+    """Ensemble of critics Q(s, a, g) with the interface of Stable-Baselines3's `ContinuousCritic`.
 
-    Its actions are in [-1, 1] already, whatever the environment's bounds are, as ours must be.
+    Stable-Baselines3 rescales actions to [-1, 1] before they reach the critic, as `Critic` expects.
     """
 
-    q_networks: list[Critic]  # type: ignore[assignment]  # ours take three vectors
+    q_networks: list[Critic]  # type: ignore[assignment]  # these take three tensors
 
     def __init__(
         self,
@@ -54,50 +55,50 @@ class GoalCritics(ContinuousCritic):
         hidden_dim: int,
         n_critics: int,
     ) -> None:
-        """Make the critics; each begins with weights of its own.
+        """Create the critics, each with its own initial weights.
 
         Args:
-            observation_space: Of a goal environment.
-            action_space: Its actions.
-            critic: As `mrn.make_critic` takes it.
-            hidden_dim: As `mrn.make_critic` takes it.
-            n_critics: How many.
+            observation_space: Observation space of a goal environment.
+            action_space: Action space of the environment.
+            critic: Critic architecture, see `mrn.make_critic`.
+            hidden_dim: Hidden dimension, see `mrn.make_critic`.
+            n_critics: Number of critics.
         """
-        state, goal = (spaces.flatdim(observation_space[key]) for key in KEYS)
+        state, goal = (spaces.flatdim(observation_space[key]) for key in CRITIC_KEYS)
         dims = Dims(state, get_action_dim(action_space), goal)
-        features = StateAndGoal(observation_space, dims)
+        features = StateGoalExtractor(observation_space, dims)
         super().__init__(
             observation_space,
             action_space,
             net_arch=[],
             features_extractor=features,
             features_dim=features.features_dim,
-            n_critics=0,  # none of its own
+            n_critics=0,  # create no MLP critics
             share_features_extractor=False,
         )
         self.dims, self.n_critics = dims, n_critics
-        for number in range(n_critics):
+        for index in range(n_critics):
             network = make_critic(critic, dims.state, dims.action, dims.goal, hidden_dim)
-            self.add_module(f"qf{number}", network)
+            self.add_module(f"qf{index}", network)
             self.q_networks.append(network)
 
     def forward(self, obs: PyTorchObs, actions: Tensor) -> tuple[Tensor, ...]:
-        """Q of each critic, shape (B, 1)."""
-        state, goal = self._inputs(obs)
+        """Return Q of each critic, shape (B, 1)."""
+        state, goal = self._split(obs)
         return tuple(network(state, actions, goal).unsqueeze(1) for network in self.q_networks)
 
     def q1_forward(self, obs: PyTorchObs, actions: Tensor) -> Tensor:
-        """Q of the first critic, shape (B, 1)."""
-        state, goal = self._inputs(obs)
+        """Return Q of the first critic, shape (B, 1)."""
+        state, goal = self._split(obs)
         return self.q_networks[0](state, actions, goal).unsqueeze(1)
 
-    def _inputs(self, obs: PyTorchObs) -> tuple[Tensor, ...]:
+    def _split(self, obs: PyTorchObs) -> tuple[Tensor, ...]:
         features = self.extract_features(obs, self.features_extractor)
         return features.split([self.dims.state, self.dims.goal], dim=1)
 
 
-class _WithGoalCritics(BasePolicy):
-    """What the policies have in common: Stable-Baselines3's actor, our critics."""
+class _GoalPolicy(BasePolicy):
+    """Base class of the policies: actor of Stable-Baselines3, critics of this package."""
 
     critic_kwargs: dict[str, Any]
 
@@ -107,78 +108,90 @@ class _WithGoalCritics(BasePolicy):
         action_space: spaces.Box,
         lr_schedule: Schedule,
         critic: str = "mrn",
-        critic_width: int = REFERENCE_HIDDEN_DIM,
+        critic_hidden_dim: int = REFERENCE_HIDDEN_DIM,
         **kwargs: Any,
     ) -> None:
-        """Build actor, critics and targets; `policy_kwargs` come here.
+        """Create actor, critics and target networks. `policy_kwargs` are passed here.
 
         Args:
-            observation_space: Of a goal environment.
-            action_space: Its actions.
-            lr_schedule: Of the optimisers.
-            critic: A name that `mrn critics` lists, or `package.module:name` of one of your own.
-            critic_width: Width of the monolithic critic that has as many parameters.
-            **kwargs: What Stable-Baselines3's own policy takes, for the actor and the optimisers;
-                and `n_critics`.
+            observation_space: Observation space of a goal environment.
+            action_space: Action space of the environment.
+            lr_schedule: Learning rate schedule.
+            critic: Critic architecture (`mrn critics`), or `package.module:name` of a custom one.
+            critic_hidden_dim: Hidden dimension of the monolithic critic. All other critics match
+                its number of parameters.
+            **kwargs: Keyword arguments of Stable-Baselines3's policy: actor, optimizers,
+                `n_critics`.
 
         Raises:
-            UserError: The observations are none of a goal environment, there is no such critic, or
-                a setting is for critics of another kind.
+            UserError: The environment is not a goal environment, the critic is unknown, or a
+                keyword argument does not apply to these critics.
         """
+        for old, new in SB3_KEYWORDS.items():
+            if old in kwargs:
+                raise UserError(f"{old} was renamed to {new}")
         space = goal_space(observation_space, f"the environment of {type(self).__name__}")
         if kwargs.get("share_features_extractor"):
             raise UserError(
-                "share_features_extractor: our critics look at the state and the goal "
-                "themselves, so that they have no features to share; leave it out"
+                "share_features_extractor must be False: these critics take state and goal "
+                "directly and have no features to share"
             )
         if isinstance(kwargs.get("net_arch"), dict):
             raise UserError(
-                f"net_arch is for the actor alone, got {kwargs['net_arch']}; give its layers as a "
-                "list, such as [256, 256, 256], and the size of the critics as critic_width"
+                "net_arch applies only to the actor and must be a list such as [256, 256, 256], "
+                f"got {kwargs['net_arch']}; set the size of the critics with critic_hidden_dim"
             )
-        # Before the rest, because Stable-Baselines3 makes the networks in its constructor.
-        self.critic_name, self.critic_width = critic, critic_width
+        # Set first, because the constructor of Stable-Baselines3 creates the networks.
+        self.critic_name, self.critic_hidden_dim = critic, critic_hidden_dim
         super().__init__(space, action_space, lr_schedule, **kwargs)
 
-    def make_critic(self, features_extractor: BaseFeaturesExtractor | None = None) -> GoalCritics:
-        """Critics of the architecture that was asked for; the actor's features are not used."""
-        critics = GoalCritics(
+    def make_critic(
+        self, features_extractor: BaseFeaturesExtractor | None = None
+    ) -> GoalContinuousCritic:
+        """Create the critics; the actor's features extractor is not used."""
+        critics = GoalContinuousCritic(
             self.observation_space,  # type: ignore[arg-type]  # checked in the constructor
-            self.action_space,  # type: ignore[arg-type]  # and by Stable-Baselines3
+            self.action_space,  # type: ignore[arg-type]  # checked by Stable-Baselines3
             self.critic_name,
-            self.critic_width,
+            self.critic_hidden_dim,
             self.critic_kwargs["n_critics"],
         )
         return critics.to(self.device)
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
-        ours = {"critic": self.critic_name, "critic_width": self.critic_width}
-        return super()._get_constructor_parameters() | ours
+        own = {"critic": self.critic_name, "critic_hidden_dim": self.critic_hidden_dim}
+        return super()._get_constructor_parameters() | own
 
 
-class MetricPolicy(_WithGoalCritics, TD3Policy):
-    """For DDPG and TD3: `TD3(MetricPolicy, env, policy_kwargs={"critic": "mrn"}, ...)`."""
+class MetricPolicy(_GoalPolicy, TD3Policy):
+    """Policy class for DDPG and TD3 with a metric critic.
+
+    Example: `TD3(MetricPolicy, env, policy_kwargs={"critic": "mrn"}, ...)`.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """As the others.
+        """Create the policy, see `policy_kwargs` above.
 
         Raises:
-            UserError: SAC makes it, which has a policy of its own.
+            UserError: The algorithm is SAC, which needs `MetricSACPolicy`.
         """
-        if "use_sde" in kwargs:  # which is how SAC asks
-            raise UserError("MetricPolicy is for DDPG and TD3: SAC takes MetricSACPolicy")
+        if "use_sde" in kwargs:  # only SAC passes it
+            raise UserError("MetricPolicy is for DDPG and TD3; use MetricSACPolicy for SAC")
         super().__init__(*args, **kwargs)
 
 
 class WrongPolicyError(UserError, AttributeError):
-    """An algorithm asked a policy for what policies of another one have."""
+    """The policy class does not match the algorithm."""
 
 
-class MetricSACPolicy(_WithGoalCritics, SACPolicy):
-    """For SAC: `SAC(MetricSACPolicy, env, policy_kwargs={"critic": "mrn"}, ...)`."""
+class MetricSACPolicy(_GoalPolicy, SACPolicy):
+    """Policy class for SAC with a metric critic.
+
+    Example: `SAC(MetricSACPolicy, env, policy_kwargs={"critic": "mrn"}, ...)`.
+    """
 
     def __getattr__(self, name: str) -> Any:
-        """What is missing, as `nn.Module` says it; DDPG and TD3 miss a target of the actor."""
+        """Raise `WrongPolicyError` for the actor target, which only DDPG and TD3 look up."""
         if name == "actor_target":
-            raise WrongPolicyError("MetricSACPolicy is for SAC: DDPG and TD3 take MetricPolicy")
+            raise WrongPolicyError("MetricSACPolicy is for SAC; use MetricPolicy for DDPG and TD3")
         return super().__getattr__(name)

@@ -1,4 +1,4 @@
-"""A run's metrics and settings for a tracker, which shows many runs side by side."""
+"""Logging of metrics and settings to an experiment tracker: W&B or trackio."""
 
 import io
 import json
@@ -26,69 +26,69 @@ PROJECT = "mrn"
 
 
 @dataclass(frozen=True)
-class Kept(Validated):
-    """What a run's folder keeps of its tracking; by it a resumed run goes on in the same place."""
+class TrackingState(Validated):
+    """Content of tracking.json, with which a resumed run continues the same tracked run."""
 
     tracker: str
     id: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
-    """Of the run, where it is tracked."""
+    """ID of the run in the tracker."""
     epochs: NonNegativeInt = 0
-    """How many were logged."""
+    """Number of logged epochs."""
 
     def __post_init__(self) -> None:
-        """Check all: the file may come from anywhere."""
+        """Validate everything: the file is untrusted."""
         super().__post_init__()
         lookup("tracker", self.tracker, TRACKERS)
-        if not (self.id.isascii() and self.id.isalnum()):  # it becomes part of file names
-            raise UserError(f"id must be letters and digits, got {self.id!r}")
+        if not (self.id.isascii() and self.id.isalnum()):  # used in file names
+            raise UserError(f"id must consist of letters and digits, got {self.id!r}")
 
 
-class Opened(NamedTuple):
-    """A tracked run that can be written to."""
+class TrackedRun(NamedTuple):
+    """Open run of a tracker."""
 
     log: Callable[[dict[str, float], int], object]
-    """Add metrics at a number of environment steps."""
+    """Log metrics at a number of environment steps."""
     finish: Callable[[bool], object]
-    """End it; True if training ended as it should."""
+    """Finish the run; the argument is True if training succeeded."""
 
 
-def _open_wandb(wandb: Any, kept: Kept, config: Config, folder: Path) -> Opened:
+def _open_wandb(wandb: Any, state: TrackingState, config: Config, folder: Path) -> TrackedRun:
     mode = _wandb_mode(wandb)
     run = wandb.init(
         project=os.environ.get("WANDB_PROJECT", PROJECT),
-        id=kept.id,
+        id=state.id,
         resume="allow",
         mode=mode,
         dir=folder.absolute(),
-        reinit="create_new",  # a run that the user has open is none of ours
-        allow_val_change=True,  # --epochs of a resumed run
-        # Its hands off our progress bar; and where nobody answers, the command ends all the same.
+        reinit="create_new",  # leave other open runs alone
+        allow_val_change=True,  # a resumed run may have more epochs
+        # Leave the progress bar alone, and do not hang if the server does not respond.
         settings={"console": "off", "silent": mode == "offline", "finish_timeout": 60},
         **_names(config),
     )
-    return Opened(
+    return TrackedRun(
         lambda metrics, step: run.log(metrics, step=step, commit=True),
-        lambda well: run.finish(exit_code=0 if well else 1),
+        lambda succeeded: run.finish(exit_code=0 if succeeded else 1),
     )
 
 
 def _wandb_mode(wandb: Any) -> str | None:
-    """As the user has it; without an account `offline`, rather than be asked for one."""
+    """Return the user's mode (None), or `offline` without an account, to avoid a login prompt."""
     if os.environ.get("WANDB_MODE", "online") in ("offline", "dryrun", "disabled"):
         return None
     return None if wandb.login(prompt=False) else "offline"
 
 
-def _open_trackio(trackio: Any, kept: Kept, config: Config, folder: Path) -> Opened:
+def _open_trackio(trackio: Any, state: TrackingState, config: Config, folder: Path) -> TrackedRun:
     names = _names(config)
-    # It knows a run by its name alone, and another folder may hold a run of the same settings.
-    names["name"] += f" {kept.id}"
+    # trackio identifies a run by name, and another folder may hold a run with the same settings.
+    names["name"] += f" {state.id}"
     run = trackio.init(project=PROJECT, resume="allow", embed=False, **names)
-    return Opened(run.log, lambda _: trackio.finish())
+    return TrackedRun(run.log, lambda _: trackio.finish())
 
 
 def _names(config: Config) -> dict[str, Any]:
-    """Seeds of one method on one task are a group."""
+    """Return name, group and config of a run; seeds of one method on one task form a group."""
     return {
         "name": config.folder.as_posix(),
         "group": config.folder.parent.as_posix(),
@@ -96,102 +96,105 @@ def _names(config: Config) -> dict[str, Any]:
     }
 
 
-TRACKERS: dict[str, Callable[[Any, Kept, Config, Path], Opened]] = {
+TRACKERS: dict[str, Callable[[Any, TrackingState, Config, Path], TrackedRun]] = {
     "wandb": _open_wandb,
     "trackio": _open_trackio,
 }
-"""How a run is opened, by the name of the tracker, of its package and of our extra."""
+"""Functions that open a run. The key is tracker, Python package and extra at once."""
 
 
 class Tracker:
-    """Follows a run at the end of each epoch; what fails here is warned of, and never ends it."""
+    """Callback that logs each epoch. Failures only cause a warning and never stop the run."""
 
-    def __init__(self, kept: Kept, folder: Path) -> None:
-        """Prepare; nothing is written before the run's first epoch.
+    def __init__(self, state: TrackingState, folder: Path) -> None:
+        """Import the tracker's package. Nothing is written before the first epoch.
 
         Raises:
             UserError: The tracker's package is missing.
         """
-        self.kept, self.folder = kept, folder
-        self.package = import_extra(kept.tracker, kept.tracker)
-        self.opened: Opened | None = None
+        self.state, self.folder = state, folder
+        self.package = import_extra(state.tracker, state.tracker)
+        self.run: TrackedRun | None = None
         self.failed = False
 
     def __call__(self, agent: Agent, row: Row) -> None:
-        """Log all epochs of metrics.csv that were not: this one, and any that were missed."""
+        """Log all epochs of metrics.csv that have not been logged yet."""
         if not self.failed:
-            self._attempt(lambda: self._catch_up(agent.config))
+            self._attempt(lambda: self._log_new_epochs(agent.config))
 
-    def _catch_up(self, config: Config) -> None:
-        if self.opened is None:
-            opener = TRACKERS[self.kept.tracker]
-            self.opened = opener(self.package, self.kept, config, self.folder)
-        # An epoch that is computed again after a crash is not logged again.
-        for row in read_metrics(self.folder / METRICS)[self.kept.epochs :]:
-            self.opened.log(scalars(row), int(row["env_steps"] or 0))
-            self.kept = replace(self.kept, epochs=self.kept.epochs + 1)
-            write_atomically(self.folder / TRACKING, json.dumps(asdict(self.kept)).encode())
+    def _log_new_epochs(self, config: Config) -> None:
+        if self.run is None:
+            open_run = TRACKERS[self.state.tracker]
+            self.run = open_run(self.package, self.state, config, self.folder)
+        # An epoch that is repeated after a crash is not logged again.
+        for row in read_metrics(self.folder / METRICS)[self.state.epochs :]:
+            self.run.log(scalars(row), int(row["env_steps"] or 0))
+            self.state = replace(self.state, epochs=self.state.epochs + 1)
+            write_atomically(self.folder / TRACKING, json.dumps(asdict(self.state)).encode())
 
-    def close(self, well: bool) -> None:
-        """End the tracked run, if there is one; `well` if training ended as it should."""
-        opened, self.opened = self.opened, None
-        if opened is not None:
-            self._attempt(lambda: opened.finish(well))
+    def close(self, succeeded: bool) -> None:
+        """Finish the tracked run, if there is one; `succeeded` is False after an exception."""
+        run, self.run = self.run, None
+        if run is not None:
+            self._attempt(lambda: run.finish(succeeded))
 
     def _attempt(self, work: Callable[[], object]) -> None:
-        """Do it, without what it prints among our output; warn of the first failure."""
+        """Call `work` with stdout silenced, and warn about the first failure."""
         try:
             with redirect_stdout(io.StringIO()):
                 work()
-        except Exception as error:  # whatever a package, a network and a disk can raise
+        except Exception as error:  # packages, network and disk can raise anything
             if not self.failed:
-                _warn(f"{self.kept.tracker} failed: {type(error).__name__}: {error}")
+                _warn(f"{self.state.tracker} failed: {type(error).__name__}: {error}")
             self.failed = True
 
 
-def _warn(what: str) -> None:
-    warnings.warn(f"{what}; the run goes on without tracking", stacklevel=2)
+def _warn(reason: str) -> None:
+    warnings.warn(f"{reason}; the run continues without tracking", stacklevel=2)
 
 
 @contextmanager
 def open_trackers(name: str | None, folder: Path) -> Iterator[Sequence[Callback]]:
-    """The callbacks that track a run: by the named tracker, or by the one the folder knows of.
+    """Return the callbacks that track a run, and finish the tracked run at the end of the block.
 
     Args:
-        name: `wandb` or `trackio`; None for the one the run was tracked by until now, if any.
-        folder: The run's folder; nothing is written there before its first epoch.
+        name: `wandb` or `trackio`; None for the tracker that the run has used so far, if any.
+        folder: Run folder. Nothing is written there before the first epoch.
 
     Raises:
-        UserError: There is no such tracker, or its package is missing.
+        UserError: The tracker is unknown, or its package is missing.
     """
-    tracker = _find(name, folder)
-    well = False
+    tracker = _find_tracker(name, folder)
+    succeeded = False
     try:
         yield [] if tracker is None else [tracker]
-        well = True
+        succeeded = True
     finally:
         if tracker is not None:
-            tracker.close(well)
+            tracker.close(succeeded)
 
 
-def _find(name: str | None, folder: Path) -> Tracker | None:
+def _find_tracker(name: str | None, folder: Path) -> Tracker | None:
     if name is not None:
         lookup("tracker", name, TRACKERS)
     try:
-        kept = _read(folder / TRACKING)
+        state = _read_state(folder / TRACKING)
         if name is None:
-            return None if kept is None else Tracker(kept, folder)
-    except UserError as error:  # without a name it was not asked for: no reason not to resume
+            return None if state is None else Tracker(state, folder)
+    except UserError as error:  # tracking was not requested, so it must not prevent resuming
         if name is None:
             _warn(str(error))
             return None
-        kept = None
-    return Tracker(kept if kept is not None and kept.tracker == name else Kept(name), folder)
+        state = None
+    if state is None or state.tracker != name:
+        state = TrackingState(name)
+    return Tracker(state, folder)
 
 
-def _read(file: Path) -> Kept | None:
-    """What is kept in a file of unknown origin, if it is there."""
+def _read_state(file: Path) -> TrackingState | None:
+    """Return the content of an untrusted tracking.json, or None if there is none."""
     if not file.exists():
         return None
-    kept: Kept = from_dict(Kept, parse_json(read_limited(file), str(file)), str(file))
-    return kept
+    data = parse_json(read_limited(file), str(file))
+    state: TrackingState = from_dict(TrackingState, data, str(file))
+    return state

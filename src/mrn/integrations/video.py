@@ -1,4 +1,4 @@
-"""A film of a policy at work, in an environment of its own."""
+"""Video recording of a policy in a separate environment."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from mrn.envs import GoalVectorEnv
 from mrn.envs.goals import ChosenGoal, is_at_goal
 from mrn.envs.rendering import RenderedEnv
 from mrn.integrations.frames import (
-    WRITERS,
-    check_packages,
-    fitted,
-    grid_of,
-    marked,
-    side_by_side,
+    ENCODERS,
+    annotate_frame,
+    grid_shape,
+    require_packages,
+    resize_frame,
+    tile_episodes,
 )
 from mrn.training.reach import chosen_goal
 from mrn.training.rollout import iter_rollouts
@@ -28,29 +28,29 @@ from mrn.utils.seeding import derive_seed
 from mrn.utils.validation import Bounds, PositiveInt, Seed, check
 
 Size = Annotated[int, Bounds(ge=64, le=1024)]
-"""Pixels."""
-SINGLE_PROCESS, IN_GRID = 480, 240
-"""Heights of an episode's picture, if none is asked for."""
-LARGEST = 2048
-"""Pixels of a side of the film: more is what few machines play, and a grid is kept in memory."""
+"""Height of an episode in pixels."""
+DEFAULT_SIZE, DEFAULT_GRID_SIZE = 480, 240
+MAX_SIDE = 2048
+"""Maximum width and height of a video: few machines play larger ones, and a grid is kept in
+memory."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What a film shows."""
+    """Summary of a recorded video."""
 
-    reached: tuple[bool, ...]
-    """Of each episode, whether it is at its goal at the last step."""
+    success: tuple[bool, ...]
+    """Whether each episode is at its goal at the last step."""
     frames: int
-    """Pictures, before a GIF leaves some out."""
+    """Number of frames; a GIF may drop some of them."""
     fps: float
-    """Of them in a second: as many as the environment has steps."""
+    """Frames per second; one frame is one environment step."""
     width: int
     height: int
 
     @property
     def seconds(self) -> float:
-        """How long it plays."""
+        """Return the duration in seconds."""
         return self.frames / self.fps
 
 
@@ -64,48 +64,53 @@ def record(
     size: int | None = None,
     force: bool = False,
 ) -> Recording:
-    """Write a film of a policy as it acts in evaluation, in an environment of its own.
+    """Record a video of a policy without exploration noise, in a separate environment.
 
-    Each frame says the step, and whether the goal is reached; an episode's last one is held for a
-    second. Where OpenGL is the same, the same policy and seed are the same film.
+    Each frame shows the step and whether the goal is reached. The last frame of an episode is held
+    for one second. With the same OpenGL driver, the same policy and seed give the same file.
 
     Args:
-        agent: Whose policy.
-        path: A file that ends with `.mp4` or `.gif`; its folder is made.
-        episodes: How many to play.
-        seed: Of the environment.
-        goal: One of the user's choice for all episodes; by default each draws its own.
-        grid: Whether to show them side by side instead of one after the other.
-        size: Height of an episode's picture in pixels; by default 480, in a grid 240.
-        force: Replace a file that is there.
+        agent: Agent whose policy is recorded.
+        path: Output file, ending with `.mp4` or `.gif`; its folder is created.
+        episodes: Number of episodes.
+        seed: Seed of the environment.
+        goal: Goal for all episodes; by default goals are sampled.
+        grid: Show the episodes side by side instead of one after another.
+        size: Height of an episode in pixels; by default 480, or 240 in a grid.
+        force: Overwrite an existing file.
+
+    Returns:
+        Success, size and duration of the video.
 
     Raises:
-        UserError: The file cannot be written or is there already, a package is missing, a number
-            is out of range, the goal does not fit, or the environment or this machine cannot draw.
+        UserError: The file exists or cannot be written, a package is missing, an argument is out
+            of range, the goal has the wrong shape, or the environment cannot be rendered.
     """
     if size is None:
-        size = IN_GRID if grid else SINGLE_PROCESS
-    for name, value, accepted in (("episodes", episodes, PositiveInt), ("seed", seed, Seed)):
-        check(name, value, accepted)
+        size = DEFAULT_GRID_SIZE if grid else DEFAULT_SIZE
+    for name, value, hint in (("episodes", episodes, PositiveInt), ("seed", seed, Seed)):
+        check(name, value, hint)
     check("size", size, Size)
     size += size % 2
-    rows, _ = grid_of(episodes) if grid else (1, 1)
-    if rows * size > LARGEST:
+    rows, _ = grid_shape(episodes) if grid else (1, 1)
+    if rows * size > MAX_SIDE:
         raise _too_large(rows * size)
     path = Path(path)
-    ending = path.suffix.lower()
-    prepare_output_file(path, tuple(WRITERS), force)
-    check_packages(ending)
+    suffix = path.suffix.lower()
+    prepare_output_file(path, tuple(ENCODERS), force)
+    require_packages(suffix)
     target = None if goal is None else chosen_goal(agent, goal)
-    film = _Film(agent, episodes, seed, target, grid, size)
-    with film, torch_threads(1), memory_errors("show fewer episodes, or smaller ones (size)"):
-        content = WRITERS[ending](film.frames(), film.fps)
+    recorder = _Recorder(agent, episodes, seed, target, grid, size)
+    with recorder, torch_threads(1), memory_errors("reduce episodes or size"):
+        content = ENCODERS[suffix](recorder.frames(), recorder.fps)
     write_atomically(path, content)
-    return Recording(tuple(film.reached), film.count, film.fps, film.width, film.height)
+    return Recording(
+        tuple(recorder.success), recorder.count, recorder.fps, recorder.width, recorder.height
+    )
 
 
-class _Film:
-    """Frames as they are made, and what has been seen in them."""
+class _Recorder:
+    """Generator of frames that keeps track of size, number and success."""
 
     def __init__(
         self,
@@ -124,18 +129,18 @@ class _Film:
         if goal is not None:
             self.envs = ChosenGoal(self.camera, goal, agent.task.reward)
         self.fps = self.camera.fps
-        self.reached: list[bool] = []
+        self.success: list[bool] = []
         self.count = self.width = self.height = 0
 
     def frames(self) -> Iterator[np.ndarray]:
-        """The film, frame by frame."""
-        shots: Iterable[Iterable[np.ndarray]] = self._shots()
+        """Yield the frames of the video."""
+        clips: Iterable[Iterable[np.ndarray]] = self._episodes()
         if self.grid:
-            shots = [side_by_side(list(self._shots()))]
-        for shot in shots:
-            for frame in shot:
+            clips = [tile_episodes(list(self._episodes()))]
+        for clip in clips:
+            for frame in clip:
                 self.height, self.width, _ = frame.shape
-                if self.width > LARGEST:
+                if self.width > MAX_SIDE:
                     raise _too_large(self.width)
                 self.count += 1
                 yield frame
@@ -143,23 +148,23 @@ class _Film:
                 self.count += 1
                 yield frame
 
-    def _shots(self) -> Iterator[list[np.ndarray]]:
-        """The marked pictures of each episode."""
+    def _episodes(self) -> Iterator[list[np.ndarray]]:
+        """Yield the annotated frames of each episode."""
         reward = self.agent.task.reward
         seed = derive_seed(self.seed, "video")
-        for played in iter_rollouts(self.envs, self.agent.act, self.episodes, seed):
-            length = int(played.length[0])
-            at_start = is_at_goal(played.achieved[:, 0], played.goal[0, 0], reward)
-            reached = np.concatenate([at_start, played.success[0, :length]])
-            self.reached.append(bool(reached[-1]))
+        for rollout in iter_rollouts(self.envs, self.agent.act, self.episodes, seed):
+            length = int(rollout.length[0])
+            at_start = is_at_goal(rollout.achieved[:, 0], rollout.goal[0, 0], reward)
+            reached = np.concatenate([at_start, rollout.success[0, :length]])
+            self.success.append(bool(reached[-1]))
             yield [
-                marked(fitted(picture, self.size), step, bool(there))
-                for step, (picture, there) in enumerate(
+                annotate_frame(resize_frame(frame, self.size), step, bool(at_goal))
+                for step, (frame, at_goal) in enumerate(
                     zip(self.camera.pictures, reached, strict=True)
                 )
             ]
 
-    def __enter__(self) -> "_Film":
+    def __enter__(self) -> "_Recorder":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -168,6 +173,6 @@ class _Film:
 
 def _too_large(side: int) -> UserError:
     return UserError(
-        f"the video would be {side} pixels on a side, at most {LARGEST} are drawn: show fewer "
-        "episodes in the grid, or smaller ones (size)"
+        f"the video would be {side} pixels on a side, but at most {MAX_SIDE} are allowed: reduce "
+        "episodes or size"
     )

@@ -1,1 +1,1 @@
-"""Shared helpers that know nothing about reinforcement learning."""
+"""General-purpose helpers, independent of reinforcement learning."""

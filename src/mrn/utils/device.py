@@ -1,4 +1,4 @@
-"""Where tensors live, how many threads work on them, and who keeps their memory."""
+"""Devices, CPU threads and memory."""
 
 import ctypes
 import gc
@@ -16,18 +16,18 @@ from mrn.distributed import local_rank, local_world_size
 from mrn.utils.errors import UserError, unknown_name
 
 ANY_GPU = ("auto", "cuda")
-"""How a run asks for whichever GPU there is."""
+"""Device names that select any available GPU."""
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
-"""Where Linux says how much time of its cores a container has, of how much."""
+"""CPU quota and period of a Linux container (cgroup v2)."""
 
 
 def find_device(name: str | torch.device) -> torch.device:
-    """The device of that name; `auto` is the GPU if there is one.
+    """Return the torch device for a name; `auto` is the GPU if there is one.
 
-    Of several processes of a run on this machine each has a GPU of its own.
+    With several ranks on this machine, each rank gets its own GPU.
 
     Raises:
-        UserError: There is no such device here, or not one for each process; lists those there are.
+        UserError: The device does not exist, or there are fewer GPUs than local ranks.
     """
     name = str(name)
     cuda = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
@@ -35,7 +35,7 @@ def find_device(name: str | torch.device) -> torch.device:
     if name.startswith("cuda") and not cuda:
         raise UserError(
             f"device {name!r}: PyTorch finds no GPU here (torch.cuda.is_available() is False). Use "
-            "cpu, or install a build of PyTorch for your GPU"
+            "cpu, or install a PyTorch build for your GPU"
         )
     if name not in known:
         raise unknown_name("device", name, known)
@@ -46,29 +46,30 @@ def find_device(name: str | torch.device) -> torch.device:
         return torch.device(name)
     if name != "cuda" or count > len(cuda):
         raise UserError(
-            f"device {name!r}: each of the {count} processes here needs a GPU of its own, of which "
-            f"there are {len(cuda)}; give --device cuda and so many processes, or --device cpu"
+            f"device {name!r}: each of the {count} processes on this machine needs its own GPU, "
+            f"but there are {len(cuda)}. Set device to 'cuda' and start at most one process per GPU, "
+            "or set device to 'cpu'"
         )
     return torch.device("cuda", local_rank())
 
 
 def visible_gpus() -> list[str]:
-    """The GPUs that PyTorch finds here, by the names that CUDA_VISIBLE_DEVICES takes."""
+    """Return the visible GPUs, named as in CUDA_VISIBLE_DEVICES."""
     count = torch.cuda.device_count()
-    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return chosen.split(",")[:count] if chosen else [str(index) for index in range(count)]
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return visible.split(",")[:count] if visible else [str(index) for index in range(count)]
 
 
 def describe_machine() -> dict[str, str]:
-    """The hardware of this process, in a person's words."""
-    found = {"cpu": cpu_name(), "cores": str(_cores())}
+    """Return CPU model, number of cores and GPU model."""
+    machine = {"cpu": cpu_name(), "cores": str(_cores())}
     if torch.cuda.is_available():
-        found["gpu"] = torch.cuda.get_device_name()
-    return found
+        machine["gpu"] = torch.cuda.get_device_name()
+    return machine
 
 
 def cpu_name() -> str:
-    """The processor's name, as Linux tells it, else as Python does."""
+    """Return the CPU model, from /proc/cpuinfo if it exists."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
@@ -76,27 +77,27 @@ def cpu_name() -> str:
 
 
 def default_threads() -> int:
-    """The cores for this process: its share, where a run has more processes here."""
+    """Return the number of cores for this process, divided among local ranks."""
     return max(_cores() // local_world_size(), 1)
 
 
 def _cores() -> int:
-    """The cores this process may use, of a container as many as its time is worth."""
-    known = hasattr(os, "sched_getaffinity")
-    there = len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
+    """Return the number of usable cores: CPU affinity, limited by the container's quota."""
+    has_affinity = hasattr(os, "sched_getaffinity")
+    available = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
     try:
         quota, period = CPU_QUOTA.read_text().split()
-        return min(there, max(math.ceil(int(quota) / int(period)), 1))
-    except (OSError, ValueError):  # no control groups, or "max": no limit
-        return there
+        return min(available, max(math.ceil(int(quota) / int(period)), 1))
+    except (OSError, ValueError):  # no cgroup, or "max" (unlimited)
+        return available
 
 
 @contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """Use this many threads for matrix products in this block.
+    """Set the number of PyTorch threads within this block.
 
-    One is right while environments run: the idle threads of a larger pool spin, and take the
-    cores that the simulation's threads need.
+    Use 1 while environments run: idle threads of a larger pool spin, which takes cores away from
+    the simulation.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(count)
@@ -108,27 +109,27 @@ def torch_threads(count: int) -> Iterator[None]:
 
 @contextmanager
 def memory_errors(remedy: str, kind: type[UserError] = UserError) -> Iterator[None]:
-    """What needs more memory than there is becomes an error that says the remedy."""
+    """Convert out-of-memory errors to `kind`, with a remedy in the message."""
     try:
         yield
     except (MemoryError, torch.OutOfMemoryError) as error:
         raise kind(f"not enough memory: {remedy}") from error
-    except RuntimeError as error:  # how PyTorch says it of a CPU
+    except RuntimeError as error:  # raised by PyTorch's CPU allocator
         if "can't allocate memory" not in str(error):
             raise
         raise kind(f"not enough memory: {remedy}") from error
 
 
 def tune_allocator() -> None:
-    """Prepare this process for many updates, each of which needs the memory of the one before.
+    """Tune glibc's allocator and Python's garbage collector for repeated gradient steps.
 
-    Left alone, glibc hands the tens of megabytes that an update frees back to the system, and
-    every page of them is mapped and cleared anew in the next; and Python's collector walks
-    through all that was imported, again and again.
+    By default glibc returns the tens of megabytes that a gradient step frees to the system. The
+    next step then maps and clears every page again. `gc.freeze` keeps the collector from scanning
+    all imported modules again and again.
     """
     libc: Any = ctypes.CDLL(None) if os.name == "posix" else None
     if hasattr(libc, "mallopt"):
         trim_threshold, mmap_threshold = -1, -3  # from malloc.h
         libc.mallopt(trim_threshold, 2**31 - 1)
-        libc.mallopt(mmap_threshold, 32 * 2**20)  # the most it takes
+        libc.mallopt(mmap_threshold, 32 * 2**20)  # the largest value glibc accepts
     gc.freeze()

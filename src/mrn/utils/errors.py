@@ -1,4 +1,4 @@
-"""Errors that a user can mend: each says what is wrong, where, and the remedy."""
+"""Exceptions for users, and how the command line reports them."""
 
 import os
 import select
@@ -14,123 +14,137 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def _again(kind: type[BaseException], args: tuple[object, ...], state: dict[str, object]) -> object:
+def _rebuild(
+    kind: type[BaseException], args: tuple[object, ...], state: dict[str, object]
+) -> object:
     error = kind.__new__(kind, *args)
     error.__dict__.update(state)
     return error
 
 
 class Picklable(BaseException):
-    """An error that another process gets whole, whatever its constructor takes."""
+    """Exception that survives pickling, whatever the signature of its constructor."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        """By what it holds, not by what it was made from."""
-        return _again, (type(self), self.args, self.__dict__)
+        """Pickle the attributes instead of the constructor's arguments."""
+        return _rebuild, (type(self), self.args, self.__dict__)
 
 
 class UserError(Picklable, Exception):
-    """A mistake in what was asked for; the command line prints it alone and exits with its code."""
+    """Invalid request. The command line prints the message without a traceback and exits."""
 
     exit_code = 2
     already_reported: bool = False
-    """Another rank prints the message."""
+    """True if another rank prints the message."""
 
 
 class RunError(UserError):
-    """A run that cannot go on: a number that is not finite, a dead environment, a full disk."""
+    """Failure during a run: a non-finite value, a crashed environment, a full disk."""
 
     exit_code = 3
 
     def __init__(self, message: str, resumable: bool = True) -> None:
-        """Say what happened, and whether the run can go on when that is put right."""
+        """Initialize the error.
+
+        Args:
+            message: What happened.
+            resumable: Whether the run can be resumed once the cause is fixed.
+        """
         super().__init__(message)
         self.resumable = resumable
 
 
 DIVERGED_HINT = (
-    "a new run with a lower --learning-rate may help, this one would come to the same point again"
+    "try a new run with a lower learning_rate; resuming this one would diverge at the same point"
 )
-"""The remedy where weights or losses are no longer finite."""
+"""Remedy for non-finite weights and losses."""
 
 
 class Interrupted(Picklable, KeyboardInterrupt):
-    """The run was asked to end; it has saved."""
+    """A signal stopped the run after it saved a checkpoint."""
 
     def __init__(self, number: int, message: str, already_reported: bool = False) -> None:
-        """Remember which signal it was: the exit code is 128 more.
+        """Initialize the exception.
 
         Args:
-            number: Of the signal.
-            message: What happened, and how to go on.
-            already_reported: Another rank prints the message.
+            number: Signal number; the exit code is 128 + number.
+            message: What happened, and how to resume.
+            already_reported: Whether another rank prints the message.
         """
         super().__init__(message)
         self.number, self.already_reported = number, already_reported
 
 
 def unknown_name(kind: str, name: str, known: list[str], more: str = "") -> UserError:
-    """The error for a name that nothing goes by: the nearest one, and all there are."""
-    near = get_close_matches(name, known, n=1, cutoff=0.5) or [
+    """Return the error for an unknown name, with the closest match and all known names."""
+    close = get_close_matches(name, known, n=1, cutoff=0.5) or [
         option for option in known if option.lower() == name.lower()
     ]
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    hint = f" Did you mean {close[0]!r}?" if close else ""
     more = f"; {more}" if more else ""
-    return UserError(f"unknown {kind} {name!r}.{hint} There are: {', '.join(known)}{more}.")
+    return UserError(f"unknown {kind} {name!r}.{hint} Available: {', '.join(known)}{more}.")
 
 
 def lookup(kind: str, name: str, table: Mapping[str, T]) -> T:
-    """`table[name]`, or an error that lists the names and the nearest one."""
+    """Return `table[name]`.
+
+    Raises:
+        UserError: The name is unknown.
+    """
     try:
         return table[name]
     except KeyError:
         raise unknown_name(kind, name, list(table)) from None
 
 
-def _tell(text: str) -> None:
-    with suppress(OSError):  # whoever reads a pipe may be gone
+def _print_error(text: str) -> None:
+    with suppress(OSError):  # the reader of a pipe may have exited
         print(text, file=sys.stderr, flush=True)
 
 
-def _unread() -> bool:
-    """Whether output goes to a pipe whose reader, such as head, has seen enough."""
+def _stdout_is_closed() -> bool:
+    """Return whether stdout is a pipe whose reader, for example `head`, has exited."""
     pipe = select.poll()
     pipe.register(sys.stdout.fileno(), 0)
-    return bool(pipe.poll(0))  # nothing was asked for: only what is always told, errors
+    return bool(pipe.poll(0))  # with an empty event mask, poll reports only errors
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """As a user would read it, without the place in our code that noticed it."""
-    _tell(f"warning: {message}")
+    """Print a warning without the source line that issued it."""
+    _print_error(f"warning: {message}")
 
 
-def _refusal(error: OSError) -> str:
-    """What the system refused: the file, or where none is named, as of a full disk, the place."""
+def _describe_os_error(error: OSError) -> str:
+    """Return a message with the file name or, if the error has none, the source line."""
     if error.filename is not None:
         return f"cannot read or write {error.filename}: {error.strerror or error}"
-    place = traceback.extract_tb(error.__traceback__)[-1]  # it may be a mistake of ours
-    return f"{type(error).__name__}: {error} ({place.filename}, line {place.lineno})"
+    frame = traceback.extract_tb(error.__traceback__)[-1]  # may be a bug in this package
+    return f"{type(error).__name__}: {error} ({frame.filename}, line {frame.lineno})"
 
 
 @contextmanager
 def report_errors() -> Iterator[None]:
-    """What goes wrong in this block is one message, and an exit code that says of which kind."""
+    """Print errors raised in this block as one message and exit with the matching code.
+
+    Exit codes: 2 for `UserError`, 3 for `RunError`, 128 + the signal number after a signal.
+    """
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             yield
     except UserError as error:
         if not error.already_reported:
-            _tell(f"error: {error}")
+            _print_error(f"error: {error}")
         sys.exit(error.exit_code)
     except BrokenPipeError:
-        if not _unread():
+        if not _stdout_is_closed():
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
-        _tell(f"error: {_refusal(error)}")
+        _print_error(f"error: {_describe_os_error(error)}")
         sys.exit(1 if error.filename is None else UserError.exit_code)
     except KeyboardInterrupt as interrupt:
         if not getattr(interrupt, "already_reported", False):
-            _tell(str(interrupt) or "interrupted")
+            _print_error(str(interrupt) or "interrupted")
         sys.exit(128 + getattr(interrupt, "number", signal.SIGINT))

@@ -1,4 +1,4 @@
-"""Files that are whole or absent: atomic writes, checksums, and bounded, verified reads."""
+"""Atomic writes, checksums and size-limited reads."""
 
 import contextlib
 import hashlib
@@ -13,28 +13,28 @@ from mrn.utils.errors import RunError, UserError
 
 
 class UnreadableError(UserError):
-    """A file that is there and cannot be read now: not damaged, as far as is known."""
+    """A file that exists but cannot be read at the moment; it need not be corrupt."""
 
     def __init__(self, path: Path, reason: object) -> None:
-        """Say which, and what the system says."""
+        """Initialize the error with the path and the operating system's reason."""
         super().__init__(f"cannot read {path}: {reason}")
         self.path = path
 
 
 MAX_TEXT_BYTES = 64 * 2**20
-"""More than any text file of ours holds; a larger one is not read."""
+"""Size limit for text files; larger files are rejected."""
 
 
 def checksum(content: bytes) -> str:
-    """SHA-256, in hexadecimal."""
+    """Return the SHA-256 hash in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file so that a reader, or a crash, finds the old one or the new one, whole.
+    """Write a file so that readers and crashes see either the old or the new content.
 
     Raises:
-        RunError: The disk is full or the folder is not writable; the old file is as it was.
+        RunError: The disk is full or the folder is not writable; the old file is untouched.
     """
     new = temp_path(path)
     try:
@@ -48,48 +48,50 @@ def write_atomically(path: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             new.unlink(missing_ok=True)
         raise RunError(
-            f"cannot write {path}: {error.strerror}; what was there before is untouched"
+            f"cannot write {path}: {error.strerror}; the previous content is untouched"
         ) from error
 
 
-def make_writable_folder(path: Path, remedy: str = "choose another place") -> None:
-    """Make a folder and those above it, unless it is there, and make sure it can be written to.
+def make_writable_folder(path: Path, remedy: str = "choose another folder") -> None:
+    """Create a folder with its parents if needed, and check that it is writable.
 
     Raises:
-        UserError: A file is in the way, or the place is not writable; says which and the remedy.
+        UserError: The path or a parent is a file, or the folder is not writable.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=path).close()
     except OSError as error:
         file = next((part for part in (path, *path.parents) if part.is_file()), None)
-        why = f"{file} is a file" if file else error.strerror
-        raise UserError(f"cannot write to {path}: {why}; {remedy}") from None
+        reason = f"{file} is a file" if file else error.strerror
+        raise UserError(f"cannot write to {path}: {reason}; {remedy}") from None
 
 
-def prepare_output_file(path: Path, endings: Sequence[str], force: bool) -> None:
-    """Make sure, before the work for it, that a file can be written; its folder is made.
+def prepare_output_file(path: Path, suffixes: Sequence[str], force: bool) -> None:
+    """Check that a file can be written, and create its folder.
+
+    Call it before expensive work, so that a wrong path fails early.
 
     Raises:
-        UserError: Its name does not end as it must, it is there and is not to be replaced, or the
-            place is not writable.
+        UserError: The suffix is wrong, the file exists and `force` is False, or the folder is not
+            writable.
     """
-    if path.suffix.lower() not in endings:
-        raise UserError(f"the name of the file must end with {' or '.join(endings)}, got {path}")
+    if path.suffix.lower() not in suffixes:
+        raise UserError(f"the file name must end with {' or '.join(suffixes)}, got {path}")
     if path.is_dir():
-        raise UserError(f"{path} is a folder; name a file")
+        raise UserError(f"{path} is a folder; give a file name")
     if path.exists() and not force:
-        raise UserError(f"{path} exists already; --force replaces it")
+        raise UserError(f"{path} already exists; use force to overwrite it")
     make_writable_folder(path.parent)
 
 
 def temp_path(path: Path) -> Path:
-    """Where the new content of a file is written before it takes its place."""
+    """Return the path of the temporary file used by `write_atomically`."""
     return path.with_name(f".{path.name}.new")
 
 
 def sync_folder(path: Path) -> None:
-    """Make sure that a rename in a folder survives a loss of power."""
+    """Flush a folder to disk, so that a rename in it survives a power failure."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -98,30 +100,36 @@ def sync_folder(path: Path) -> None:
 
 
 def read_limited(path: Path) -> bytes:
-    """Content of a file of unknown origin.
+    """Return the content of an untrusted file.
 
     Raises:
-        UserError: It is missing, or too large to be one of ours.
+        UserError: The file is missing, unreadable or larger than `MAX_TEXT_BYTES`.
     """
     try:
         if path.stat().st_size > MAX_TEXT_BYTES:
-            raise UserError(f"{path} is too large to be one of ours")
+            raise UserError(
+                f"{path} is too large: at most {MAX_TEXT_BYTES // 2**20} MiB are allowed"
+            )
         return path.read_bytes()
     except OSError as error:
         raise read_error(path, error) from None
 
 
 def read_error(path: Path, error: OSError) -> UserError:
-    """The error for a file that could not be read: `UnreadableError` unless there is none."""
+    """Return the error for a failed read: `UnreadableError` if the file exists."""
     reason = error.strerror or error
-    absent = isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError)
-    if absent or os.path.isdir(path):
+    no_file = isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError)
+    if no_file or os.path.isdir(path):
         return UserError(f"cannot read {path}: {reason}")
     return UnreadableError(path, reason)
 
 
 def parse_json(text: str | bytes, where: str) -> Any:
-    """Data of JSON text of unknown origin; `where` names it in the error."""
+    """Parse untrusted JSON; `where` names it in the error message.
+
+    Raises:
+        UserError: The text is not valid JSON.
+    """
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -1,23 +1,23 @@
-"""Names of files, and of what is compared."""
+"""Names of run folders and of compared methods."""
 
 from typing import NamedTuple
 
 NO_CRITIC = "none"
-"""The critic of an agent that learns without one."""
+"""Name of the critic for algorithms without one."""
 
 
 def safe_name(name: str) -> str:
-    """A name that can be a folder's: everything but letters, digits and -_.+= becomes _."""
+    """Return a name that is safe for a folder: replace all but letters, digits and -_.+= by _."""
     return "".join(c if c.isalnum() or c in "-_.+=" else "_" for c in name)
 
 
 class Method(NamedTuple):
-    """What is compared on a task, and the folder of its runs: AGENT-CRITIC or ...+VARIANT."""
+    """Method to compare on a task, and the name of its folder: ALGO-CRITIC[+VARIANT]."""
 
     algo: str
     critic: str
     variant: str = ""
-    """What sets it apart from others of the same agent and critic: a recipe, or settings."""
+    """Recipe or settings that distinguish methods with the same algorithm and critic."""
 
     def __str__(self) -> str:
         variant = f"+{self.variant}" if self.variant else ""
@@ -25,7 +25,7 @@ class Method(NamedTuple):
 
     @classmethod
     def parse(cls, name: str) -> "Method":
-        """Take a name apart; an agent's name has no dash, a critic's may, and neither has a +."""
+        """Parse a folder name. Algorithm names contain no dash; neither part contains a plus."""
         pair, _, variant = name.partition("+")
         algo, _, critic = pair.partition("-")
         return cls(algo, critic, variant)

@@ -1,4 +1,4 @@
-"""What a user brings along: environments, critics and agents, named `package.module:name`."""
+"""Custom environments, critics and algorithms, named `package.module:name`."""
 
 import importlib
 import os
@@ -14,62 +14,71 @@ T = TypeVar("T")
 
 
 def import_plugin(module: str) -> ModuleType:
-    """Import a user's module, from where Python finds modules or from the current folder.
+    """Import a user's module from the Python path or the current folder.
 
     Raises:
-        UserError: There is none, or it fails; says where.
+        UserError: The module does not exist or raises an error; includes the failing line.
     """
     here = os.getcwd()
     if here not in sys.path and "" not in sys.path:
-        sys.path.append(here)  # last: it hides nothing that is installed
+        sys.path.append(here)  # at the end, so that it shadows no installed package
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name and f"{module}.".startswith(f"{error.name}."):
             raise UserError(
-                f"there is no module {module!r}, neither installed nor in the current folder "
-                f"({here})"
+                f"there is no module {module!r}: it is neither installed nor in the current "
+                f"folder ({here})"
             ) from None
         raise UserError(f"cannot import {module!r}: {describe_error(error)}") from error
-    except Exception as error:  # whatever a user's module raises, a syntax error for one
+    except Exception as error:  # user code can raise anything, for example a SyntaxError
         raise UserError(f"cannot import {module!r}: {describe_error(error)}") from error
 
 
 def find_plugin(
     kind: str, name: str, table: Mapping[str, T], fits: Callable[[Any], bool], wanted: str
 ) -> T:
-    """`table[name]`, or what a user's module has under `package.module:name`.
+    """Return `table[name]`, or the object that `package.module:name` refers to.
+
+    Args:
+        kind: What the name refers to, for error messages, for example "critic".
+        name: Name in the table, or `package.module:name`.
+        table: Built-in objects by name.
+        fits: Whether an object has the required type.
+        wanted: Description of the required type, for error messages.
 
     Raises:
-        UserError: There is neither, or it does not fit; `wanted` says what would.
+        UserError: The name is unknown, or the object has the wrong type.
     """
     module, _, attribute = name.rpartition(":")
     if not module:
         if name not in table:
             raise unknown_name(
-                kind, name, list(table), "or package.module:name for one of your own"
+                kind, name, list(table), f"or package.module:name for a custom {kind}"
             )
         return table[name]
     imported = import_plugin(module)
     if not hasattr(imported, attribute):
-        raise UserError(f"module {module!r} has no {attribute!r}, which is to be the {kind}")
+        raise UserError(f"cannot find {kind} {name!r}: module {module!r} has no {attribute!r}")
     found: T = getattr(imported, attribute)
     if not fits(found):
-        raise UserError(f"{name!r} is to be the {kind}, {wanted}, but is {found!r}")
+        raise UserError(f"{kind} {name!r} must be {wanted}, got {found!r}")
     return found
 
 
 def describe_error(error: BaseException) -> str:
-    """An error of a user's code in one sentence, with the place in it that raised it."""
+    """Return one line about an error in user code: type, message, and the failing line."""
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if isinstance(error, SyntaxError):
-        return text  # which names its place
+        return text  # its message already includes the location
     frames = traceback.extract_tb(error.__traceback__)
-    # Where a library raised it, the last line of the user's that called the library.
-    theirs = [frame for frame in frames if not _is_library(frame.filename)] or frames
-    return f"{text} ({theirs[-1].filename}, line {theirs[-1].lineno})" if theirs else text
+    # If a library raised it, show the last line of user code that called the library.
+    user_frames = [frame for frame in frames if not _is_library(frame.filename)] or frames
+    if not user_frames:
+        return text
+    return f"{text} ({user_frames[-1].filename}, line {user_frames[-1].lineno})"
 
 
 def _is_library(filename: str) -> bool:
-    ours = os.path.dirname(__file__)
-    return "site-packages" in filename or filename.startswith((ours, "<", sys.base_prefix))
+    here = os.path.dirname(__file__)
+    return "site-packages" in filename or filename.startswith((here, "<", sys.base_prefix))

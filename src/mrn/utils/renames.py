@@ -1,7 +1,7 @@
-"""Names that changed in 0.2.0: the only module that knows the old spelling.
+"""Names that changed in version 0.2.0. No other module knows the old names.
 
-Files of earlier versions are translated when they are read: config.json, checkpoints, weights
-and suites. The command line and the Python API raise an error with the new name instead.
+Files of earlier versions are translated on reading: config.json, metrics.csv, checkpoints, weights
+and suites. The command line and the Python API raise an error with the new name.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,32 +29,34 @@ SETTINGS = {
     "relabel": "goal_selection_strategy",
     "relabel_probability": "her_ratio",
 }
-"""Settings of a run, by their old names."""
+"""Settings of a run: old name to new name."""
 LISTS = {"agents": "algos"}
-"""Lists of a suite."""
+"""Lists in suite files."""
 COLUMNS = {"temperature": "ent_coef"}
 """Columns of metrics.csv."""
 TENSORS = {"learner.": "algorithm."}
-"""Prefixes of tensors in weights files and checkpoints."""
+"""Prefixes of tensor names in weights files and checkpoints."""
 COMMANDS = {"agents": "algos"}
-"""Commands of `mrn`."""
+"""Subcommands of `mrn`."""
+SB3_KEYWORDS = {"critic_width": "critic_hidden_dim"}
+"""Keyword arguments of the Stable-Baselines3 policies."""
 
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
-    # The share that moves, not the share that stays; rounded, because 1 - 0.9 is not 0.1.
+    # tau = 1 - target_keep, rounded because 1 - 0.9 is not 0.1 in floating point.
     "target_keep": lambda keep: round(1 - keep, 12) if type(keep) in (int, float) else keep,
 }
 _OLD_FIELDS = ("agent", "learning", "memory")
 
 
 def upgrade_config(data: Any) -> Any:
-    """Translate the settings in a config.json of an earlier version; leave others as they are."""
+    """Translate the settings in a config.json of an earlier version; return others unchanged."""
     if not isinstance(data, dict) or not any(name in data for name in _OLD_FIELDS):
         return data
     return upgrade_settings(data)
 
 
 def upgrade_settings(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate the names of settings, at the top level and in groups."""
+    """Translate the names of settings at the top level and in groups."""
     return {
         SETTINGS.get(name, name): upgrade_settings(value)
         if isinstance(value, dict) and name in (*_OLD_FIELDS, "schedule")
@@ -80,7 +82,7 @@ def upgrade_suite(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _upgrade_grid(grid: dict[str, Any]) -> dict[str, Any]:
-    """Translate settings that have a list of values."""
+    """Translate the settings of a grid, each with a list of values."""
     upgraded = {}
     for name, values in grid.items():
         if name in _CONVERSIONS and isinstance(values, list):
@@ -95,7 +97,7 @@ def upgrade_columns(names: list[str]) -> list[str]:
 
 
 def upgrade_tensors(tensors: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate the names of tensors in a weights file or checkpoint."""
+    """Translate tensor names of a weights file or checkpoint."""
     return {_new_tensor_name(name): value for name, value in tensors.items()}
 
 
@@ -110,8 +112,8 @@ def renamed(name: str, flag: bool = False) -> str | None:
     """Return the message for a setting that was renamed, or None.
 
     Args:
-        name: The setting as Python spells it.
-        flag: Spell both names as command-line flags.
+        name: Name of the setting in Python.
+        flag: Format both names as command-line flags.
     """
     if name not in SETTINGS:
         return None

@@ -1,7 +1,7 @@
-"""Random numbers: one seed, and from it an independent stream for each purpose.
+"""Independent random streams derived from one seed.
 
-Streams do not share state, so evaluating does not change training, and an epoch's environments
-depend on the seed and the epoch alone.
+Streams share no state: evaluation does not affect training, and the environments of an epoch
+depend only on the seed and the epoch.
 """
 
 import zlib
@@ -13,7 +13,7 @@ import torch
 
 
 def derive_seed(seed: int, purpose: str, index: int = 0) -> int:
-    """A seed of 31 bits for one purpose, for example the environments of one epoch."""
+    """Return a 31-bit seed for one purpose, for example the environments of one epoch."""
     entropy = (seed, zlib.crc32(purpose.encode()), index)
     return int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)
 
@@ -21,14 +21,14 @@ def derive_seed(seed: int, purpose: str, index: int = 0) -> int:
 def make_generator(
     seed: int, purpose: str, device: torch.device, index: int = 0
 ) -> torch.Generator:
-    """A generator on the device for one purpose, for example of one process."""
+    """Return a torch generator on `device` for one purpose; `index` can be the rank."""
     return torch.Generator(device).manual_seed(derive_seed(seed, purpose, index))
 
 
 @contextmanager
 def seeded_weights(seed: int) -> Iterator[None]:
-    """Initial weights made in this block depend on the seed alone, and disturb no other stream."""
-    # They are made on the CPU; to keep the generators of GPUs too would begin a context on each.
+    """Seed PyTorch's global generator to initialize networks in this block, then restore it."""
+    # Weights are initialized on the CPU. Forking GPU generators would create a CUDA context each.
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(derive_seed(seed, "weights"))
         yield

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first one asks the run to save and end, the second ends it at once."""
+"""Handling of Ctrl-C and SIGTERM: the first saves and stops the run, the second kills it."""
 
 import ctypes
 import multiprocessing
@@ -15,69 +15,72 @@ from mrn.distributed import SINGLE_PROCESS, Ranks
 from mrn.utils.errors import Interrupted
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-AT_ONCE = 1.0
-"""Seconds in which a second signal to a process of many is the first one, passed on by torchrun."""
+DEBOUNCE_SECONDS = 1.0
+"""Ignore further signals for this long: torchrun forwards Ctrl-C to ranks that already got it."""
 
 
 class InterruptHandler:
-    """While in force, a signal is remembered in `received` instead of raising anywhere."""
+    """Context manager that stores a signal in `received` instead of raising an exception."""
 
     def __init__(self, notice: str, ranks: Ranks = SINGLE_PROCESS) -> None:
-        """Remember nothing yet.
+        """Initialize the handler without installing it.
 
         Args:
-            notice: What a signal leads to, which is said at once.
-            ranks: The processes that are to end together.
+            notice: What happens after a signal; printed as soon as one arrives.
+            ranks: Ranks that stop together.
         """
         self.received: int | None = None
         self.notice, self.ranks = notice, ranks
-        self._before: dict[int, Any] = {}
-        self._first: float | None = None  # when a signal was received
+        self._previous_handlers: dict[int, Any] = {}
+        self._received_at: float | None = None
 
     def __enter__(self) -> "InterruptHandler":
-        """Take over the signals; Python allows it in the main thread only."""
+        """Install the handler; Python allows this only in the main thread."""
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._receive) for number in _SIGNALS}
+            self._previous_handlers = {
+                number: signal.signal(number, self._receive) for number in _SIGNALS
+            }
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give the signals back."""
-        for number, handler in self._before.items():
+        """Restore the previous handlers."""
+        for number, handler in self._previous_handlers.items():
             signal.signal(number, handler)
 
     def requested(self) -> bool:
-        """Whether any rank has received a signal; if so, all have from now on."""
+        """Return whether any rank has received a signal, and share it with all ranks."""
         number = self.ranks.all_reduce_max(self.received or 0)
-        if number:  # else one that came during the exchange is for the next time
+        if number:  # keep a signal that arrived during the all-reduce for the next call
             self.received = number
         return bool(number)
 
     def end(self, remedy: str) -> Interrupted:
-        """The exception to raise once all is saved; `remedy` is the command that goes on."""
+        """Return the exception to raise after saving; `remedy` is the command to resume."""
         assert self.received is not None
         name = signal.Signals(self.received).name
-        message = f"{name}: saved; to go on: {remedy}"
+        message = f"{name}: saved. Resume with: {remedy}"
         return Interrupted(self.received, message, already_reported=not self.ranks.is_main)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
-        if self._first is not None and now < self._first + AT_ONCE:
+        if self._received_at is not None and now < self._received_at + DEBOUNCE_SECONDS:
             return
-        again, self.received, self._first = self._first is not None, number, now
+        again = self._received_at is not None
+        self.received, self._received_at = number, now
         if again or self.ranks.size == 1:
             for each in _SIGNALS:
-                signal.signal(each, signal.SIG_DFL)  # the next one ends the process
+                signal.signal(each, signal.SIG_DFL)  # the next signal kills the process
         if again:
             os.kill(os.getpid(), number)
-        # Not print: a handler may run in the middle of another print. Who reads a pipe may be gone.
-        with suppress(OSError):
+        # os.write, because a handler may interrupt another print.
+        with suppress(OSError):  # the reader of a pipe may have exited
             if self.ranks.is_main:
-                os.write(2, f"\n{self.notice}; once more to quit now\n".encode())
+                os.write(2, f"\n{self.notice}; interrupt again to quit immediately\n".encode())
 
 
 @contextmanager
 def kill_children_on_error() -> Iterator[None]:
-    """Processes that this one starts in the block are ended if it fails."""
+    """Kill child processes started in this block if the block raises."""
     before = set(multiprocessing.active_children())
     try:
         yield
@@ -88,6 +91,6 @@ def kill_children_on_error() -> Iterator[None]:
 
 
 def set_parent_death_signal(number: int) -> None:
-    """Ask the system to send this process a signal when its parent ends (on Linux)."""
+    """Send this process a signal when its parent exits (Linux only)."""
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG

@@ -1,4 +1,4 @@
-"""Tables of results: in the terminal, and as Markdown in their place in a page."""
+"""Tables for the terminal and for Markdown pages."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,55 +12,63 @@ from mrn.utils.errors import UserError
 from mrn.utils.files import read_limited, write_atomically
 
 Table = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
-"""Heads of the columns, and rows."""
+"""Column headers and rows."""
 
 
 def console() -> Console:
-    """The terminal. Into a pipe or a file, rows are never folded."""
+    """Return a console for stdout. In pipes and files it is wide enough not to wrap rows."""
     return Console(width=None if sys.stdout.isatty() else 200)
 
 
 def print_table(table: Table) -> None:
     """Print a table."""
-    heads, rows = table
-    shown = RichTable(*map(escape, heads))
+    header, rows = table
+    rich_table = RichTable(*map(escape, header))
     for row in rows:
-        shown.add_row(*map(escape, row))
-    console().print(shown)
+        rich_table.add_row(*map(escape, row))
+    console().print(rich_table)
 
 
 def markdown_table(table: Table) -> str:
-    """A table as Markdown."""
-    heads, rows = table
-    lines = [heads, ("---",) * len(heads), *rows]
+    """Return a table as Markdown."""
+    header, rows = table
+    lines = [header, ("---",) * len(header), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def with_section(page: str, name: str, text: str) -> str:
-    """A Markdown page whose part between the marks of a name is replaced by a text.
+    """Return a Markdown page with the section of that name replaced by `text`.
 
-    The marks are the comments `<!-- NAME: begin -->` and `<!-- NAME: end -->`.
+    A section is enclosed by the comments `<!-- NAME: begin -->` and `<!-- NAME: end -->`.
 
     Raises:
-        UserError: The page does not have them.
+        UserError: The page has no such section.
     """
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    before, begins, rest = page.partition(begin)
-    _, ends, after = rest.partition(end)
-    if not (begins and ends):
-        raise UserError(f"the page has no place for {name!r}: add the lines {begin} and {end}")
+    before, found_begin, rest = page.partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not (found_begin and found_end):
+        raise UserError(f"the page has no section {name!r}: add the lines {begin} and {end}")
     return f"{before}{begin}\n{text}\n{end}{after}"
 
 
 def require_sections(path: Path, names: Iterable[str]) -> None:
-    """Say so before the work, not after it, where a page cannot take its tables."""
+    """Check that a page has all sections, so that a missing one fails before the work.
+
+    Raises:
+        UserError: A section is missing.
+    """
     page = read_limited(path).decode()
     for name in names:
         with_section(page, name, "")
 
 
 def write_sections(path: Path, sections: Mapping[str, Table | str]) -> None:
-    """Replace the marked sections of a Markdown page by tables, or by texts, all or none."""
+    """Replace sections of a Markdown page by tables or text, all of them or none.
+
+    Raises:
+        UserError: A section is missing.
+    """
     page = read_limited(path).decode()
     for name, content in sections.items():
         page = with_section(

@@ -1,4 +1,4 @@
-"""Settings that check themselves: types and limits are written on the fields of a dataclass."""
+"""Validation of dataclasses against the types and bounds annotated on their fields."""
 
 import math
 from dataclasses import MISSING, dataclass, fields, is_dataclass
@@ -12,7 +12,7 @@ from mrn.utils.errors import UserError, unknown_name
 
 @dataclass(frozen=True)
 class Bounds:
-    """The numbers that a field accepts; None for no limit."""
+    """Bounds of a numeric field; None means unbounded."""
 
     ge: float | None = None
     le: float | None = None
@@ -28,30 +28,35 @@ Seed = Annotated[int, Bounds(ge=0, le=2**32 - 1)]
 
 
 class Validated:
-    """A dataclass that refuses values of the wrong type or out of range when it is made."""
+    """Mixin for dataclasses that validates types and bounds of all fields on creation."""
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self), include_extras=True)
         for item in fields(self):  # type: ignore[arg-type]
-            hint, given = hints[item.name], getattr(self, item.name)
-            value = _convert(hint, given)
-            if value is not given:
+            hint, original = hints[item.name], getattr(self, item.name)
+            value = _convert(hint, original)
+            if value is not original:
                 object.__setattr__(self, item.name, value)
             check(item.name, value, hint)
 
 
 def check(name: str, value: Any, hint: Any) -> None:
-    """Refuse a value that a type hint, with the limits written on it, does not allow.
+    """Check a value against a type hint with optional bounds.
+
+    Args:
+        name: Name of the setting, for error messages.
+        value: Value to check.
+        hint: Type hint; `Annotated` may add `Bounds`.
 
     Raises:
-        UserError: Names the setting, what it accepts and what it got.
+        UserError: The value has the wrong type or is out of bounds.
     """
     origin, options = get_origin(hint), get_args(hint)
     if origin is Annotated:
         check(name, value, options[0])
-        for limits in options[1:]:
-            if isinstance(limits, Bounds):
-                _check_limits(name, value, limits)
+        for bounds in options[1:]:
+            if isinstance(bounds, Bounds):
+                _check_bounds(name, value, bounds)
     elif origin in (Union, UnionType):
         if value is None and NoneType in options:
             return
@@ -66,65 +71,73 @@ def check(name: str, value: Any, hint: Any) -> None:
             check(name, item, options[0])
     elif origin is dict:
         if not isinstance(value, dict):
-            raise UserError(f"{name} must be a table of names and values, got {value!r}")
+            raise UserError(f"{name} must be a table of key-value pairs, got {value!r}")
     elif hint in (bool, int, float, str) or is_dataclass(hint):
         allowed = (int, float) if hint is float else hint
-        # bool is an int to Python, and no number to a user.
+        # bool is a subclass of int, but not a number for users.
         if not isinstance(value, allowed) or (isinstance(value, bool) and hint is not bool):
             raise UserError(f"{name} must be of type {hint.__name__}, got {value!r}")
         if hint is float and not _is_finite(value):
             raise UserError(f"{name} must be a finite number, got {value!r}")
     elif hint is not Any:
         raise UserError(
-            f"{name} is declared as {hint}, which no setting can be: declare it as bool, int, "
-            "float, str, a Literal, any number of these such as tuple[int, ...], or one or None"
+            f"{name} has the unsupported type {hint}: settings can be bool, int, float, str, "
+            "Literal, a tuple of these such as tuple[int, ...], or one of these or None"
         )
 
 
 def _is_finite(value: float) -> bool:
     try:
         return math.isfinite(value)
-    except OverflowError:  # a whole number too large for a float
+    except OverflowError:  # an int too large for a float
         return False
 
 
-def _check_limits(name: str, value: float, limits: Bounds) -> None:
-    if limits.ge is not None and value < limits.ge:
-        raise UserError(f"{name} must be at least {limits.ge:g}, got {value!r}")
-    if limits.le is not None and value > limits.le:
-        raise UserError(f"{name} must be at most {limits.le:g}, got {value!r}")
-    if limits.lt is not None and value >= limits.lt:
-        raise UserError(f"{name} must be below {limits.lt:g}, got {value!r}")
+def _check_bounds(name: str, value: float, bounds: Bounds) -> None:
+    if bounds.ge is not None and value < bounds.ge:
+        raise UserError(f"{name} must be at least {bounds.ge:g}, got {value!r}")
+    if bounds.le is not None and value > bounds.le:
+        raise UserError(f"{name} must be at most {bounds.le:g}, got {value!r}")
+    if bounds.lt is not None and value >= bounds.lt:
+        raise UserError(f"{name} must be below {bounds.lt:g}, got {value!r}")
 
 
 def from_dict(cls: type[Any], data: Any, where: str) -> Any:
-    """Build the dataclass `cls` from JSON or TOML of unknown origin, checking names and types.
+    """Build the dataclass `cls` from untrusted JSON or TOML data.
+
+    Args:
+        cls: The dataclass.
+        data: Parsed data.
+        where: File name for error messages.
 
     Raises:
-        UserError: A field is missing, unknown or of the wrong type; `where` names the file.
+        UserError: A field is missing, unknown or of the wrong type.
     """
     if not isinstance(data, dict):
         kind = type(data).__name__
-        raise UserError(f"{where}: expected a table of names and values, got {kind}")
+        raise UserError(f"{where}: expected a table of key-value pairs, got {kind}")
     hints = get_type_hints(cls)
     known = {item.name: item for item in fields(cls)}
     try:
-        if strange := sorted(set(data) - set(known)):
-            raise unknown_name("field", strange[0], list(known))
+        if unknown := sorted(set(data) - set(known)):
+            raise unknown_name("field", unknown[0], list(known))
         for name, item in known.items():
             if name not in data and item.default is MISSING and item.default_factory is MISSING:
                 raise UserError(f"{name!r} is missing")
         values = {name: _convert(hints[name], value, where) for name, value in data.items()}
         return cls(**values)
     except UserError as error:
-        if str(error).startswith(f"{where}: "):  # from a dataclass within
+        if str(error).startswith(f"{where}: "):  # already prefixed by a nested dataclass
             raise
         raise UserError(f"{where}: {error}") from None
 
 
 def _convert(hint: Any, value: Any, where: str | None = None) -> Any:
-    """Python's numbers of NumPy's, tuples of JSON's lists; where a file is named, its tables."""
-    if isinstance(value, np.generic):  # as a loop over np.arange gives
+    """Convert NumPy scalars to Python numbers and lists to tuples.
+
+    With `where`, also build nested dataclasses from dictionaries.
+    """
+    if isinstance(value, np.generic):  # for example from a loop over np.arange
         value = value.item()
     origin, options = get_origin(hint), get_args(hint)
     if origin is Annotated:
@@ -139,7 +152,7 @@ def _convert(hint: Any, value: Any, where: str | None = None) -> Any:
 
 
 def _matching(options: tuple[Any, ...], value: Any) -> Any:
-    """Return the option of a union that a value is an instance of, else the first but None."""
+    """Return the type in a union that a value has, or the first type other than None."""
     kinds = [option for option in options if option is not NoneType]
     return next((kind for kind in kinds if _is_instance(value, kind)), kinds[0])
 
