@@ -1,4 +1,4 @@
-"""Optional packages that are missing, and those that are there and fail."""
+"""Tests of optional dependencies that are missing or broken."""
 
 import sys
 
@@ -10,7 +10,7 @@ from mrn.utils.extras import import_extra
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """Call it with the code of a package, which can be imported then under its name, `extra`."""
+    """Return a function that installs a package named `extra` with the given code."""
 
     def install(code: str) -> None:
         (tmp_path / "extra").mkdir()
@@ -22,12 +22,12 @@ def package(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("module", ["extra", "extra.part"])
-def test_a_missing_package_says_what_installs_it(package, module):
+def test_missing_package_shows_the_install_command(package, module):
     with pytest.raises(mrn.UserError, match=r"^extra is missing: pip install .* '\.\[onnx\]'"):
         import_extra(module, "onnx")
 
 
-def test_a_module_that_a_package_does_not_have_is_missing(package):
+def test_missing_submodule_counts_as_missing_package(package):
     package("")
     with pytest.raises(mrn.UserError, match="extra is missing"):
         import_extra("extra.part", "onnx")
@@ -41,11 +41,11 @@ def test_a_module_that_a_package_does_not_have_is_missing(package):
             r"ImportError: libgomp\.so\.1: cannot open shared object file",
         ),
         ("import no_such_part", "ModuleNotFoundError: No module named 'no_such_part'"),
-        ("import extra_of_others", "ModuleNotFoundError: No module named 'extra_of_others'"),
+        ("import extra_plugins", "ModuleNotFoundError: No module named 'extra_plugins'"),
         ("1 / 0", "ZeroDivisionError: division by zero"),
     ],
 )
-def test_a_broken_package_is_not_called_missing(package, code, reason):
+def test_broken_package_is_not_reported_as_missing(package, code, reason):
     package(code)
     message = (
         rf"^extra cannot be imported: {reason} .*pip install --force-reinstall .* '\.\[onnx\]'"

@@ -112,9 +112,7 @@ def resume(
     checkpoint_every: int | None = None,
     track: str | None = None,
 ) -> None:
-    """Resume an interrupted run, or train a finished run for more epochs.
-
-    Settings left out keep the value with which the run was started.
+    """Resume an interrupted run or extend a finished one; options default to its settings.
 
     Args:
         run: Run folder.

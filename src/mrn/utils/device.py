@@ -47,8 +47,8 @@ def find_device(name: str | torch.device) -> torch.device:
     if name != "cuda" or count > len(cuda):
         raise UserError(
             f"device {name!r}: each of the {count} processes on this machine needs its own GPU, "
-            f"but there are {len(cuda)}. Set device to 'cuda' and start at most one process per GPU, "
-            "or set device to 'cpu'"
+            f"but there are {len(cuda)}. Set device to 'cuda' with at most one process per GPU, or "
+            "set it to 'cpu'"
         )
     return torch.device("cuda", local_rank())
 
