@@ -4,7 +4,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from mrn.envs.opengl import settle_opengl
+from mrn.envs.opengl import configure_opengl
 from mrn.utils.errors import UserError
 from tests.examples.helpers import EXAMPLES
 
@@ -23,7 +23,7 @@ def test_notebook_is_stored_without_outputs():
 
 def test_notebook_shows_a_policy_and_learns(tmp_path, monkeypatch):
     try:
-        settle_opengl()
+        configure_opengl()
     except UserError as error:
         pytest.skip(f"NOT TESTED with OpenGL: {error}")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))

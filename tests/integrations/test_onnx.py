@@ -1,7 +1,6 @@
-"""A policy as an ONNX file: the same actions, in another runtime."""
+"""Tests of the ONNX export: the same actions in onnxruntime."""
 
 import os
-import sys
 
 import numpy as np
 import onnx
@@ -11,7 +10,6 @@ import torch
 from torch import nn
 
 import mrn
-from mrn import cli
 from mrn.algorithms import ALGORITHMS, Policy
 from mrn.envs import find_task
 from mrn.integrations.onnx import export
@@ -19,8 +17,8 @@ from mrn.integrations.onnx import export
 WALK = "tests.envs.custom_envs:Walk-v0"  # bounds [-1, 1] and [0, 4], float64
 
 
-def agent_of(task: str, algorithm: str = "ddpg") -> mrn.Agent:
-    """An agent that has seen some states and goals, each value on a scale of its own."""
+def make_agent(task: str, algorithm: str = "ddpg") -> mrn.Agent:
+    """Return an agent whose normalizer has a different scale in each dimension."""
     config = mrn.Config.of(task, algo=algorithm, hidden_dim=16)
     agent = mrn.Agent(config, find_task(task).spec, torch.device("cpu"))
     generator = torch.Generator().manual_seed(1)
@@ -32,13 +30,13 @@ def agent_of(task: str, algorithm: str = "ddpg") -> mrn.Agent:
 
 @pytest.fixture(scope="module", params=["FetchReach", WALK])
 def exported(request, tmp_path_factory):
-    agent, file = agent_of(request.param), tmp_path_factory.mktemp("onnx") / "policy.onnx"
+    agent, file = make_agent(request.param), tmp_path_factory.mktemp("onnx") / "policy.onnx"
     export(agent, file)
     return agent, file
 
 
 def observations(agent: mrn.Agent, count: int) -> dict[str, np.ndarray]:
-    """Some of each kind: usual, and far beyond both limits at which inputs are clipped."""
+    """Return observations within and far beyond both clipping ranges of the normalizer."""
     random, sizes = np.random.default_rng(2), (agent.spec.state_dim, agent.spec.goal_dim)
     scales = random.choice([1.0, 100.0, 1000.0], (count, 1))
     named = zip(("observation", "desired_goal"), sizes, strict=True)
@@ -46,37 +44,37 @@ def observations(agent: mrn.Agent, count: int) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("count", [1, 7, 500])
-def test_actions_are_those_of_predict(exported, count):
+def test_actions_equal_those_of_predict(exported, count):
     agent, file = exported
     session = onnxruntime.InferenceSession(file)
-    given = observations(agent, count)
-    (action,) = session.run(["action"], given)
-    expected, _ = agent.predict(given)
+    inputs = observations(agent, count)
+    (action,) = session.run(["action"], inputs)
+    expected, _ = agent.predict(inputs)
     assert action.dtype == expected.dtype == np.dtype(agent.spec.action_dtype)
     assert action.shape == (count, agent.spec.action_dim)
     assert np.abs(action - expected).max() <= 1e-5
     assert (action >= agent.spec.action_low).all()
     assert (action <= agent.spec.action_high).all()
     if count > 1:
-        assert np.ptp(action, axis=0).min() > 0.1  # a policy that does something
+        assert np.ptp(action, axis=0).min() > 0.1  # the policy is not constant
 
 
-def test_large_actions_have_no_more_digits_than_a_float(tmp_path):
-    agent = agent_of("tests.envs.custom_envs:Strong-v0")  # bounds of 1,000
+def test_large_actions_match_to_float32_precision(tmp_path):
+    agent = make_agent("tests.envs.custom_envs:Strong-v0")  # bounds of 1,000
     export(agent, tmp_path / "policy.onnx")
-    given = observations(agent, 100)
-    (action,) = onnxruntime.InferenceSession(tmp_path / "policy.onnx").run(["action"], given)
+    inputs = observations(agent, 100)
+    (action,) = onnxruntime.InferenceSession(tmp_path / "policy.onnx").run(["action"], inputs)
     assert np.abs(action).max() > 100
-    assert np.abs(action - agent.predict(given)[0]).max() <= 0.01
+    assert np.abs(action - agent.predict(inputs)[0]).max() <= 0.01
 
 
-def test_the_file_may_be_named_by_a_text(tmp_path, monkeypatch):
+def test_path_may_be_a_string(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    export(agent_of(WALK), "new/policy.onnx")
+    export(make_agent(WALK), "new/policy.onnx")
     onnx.checker.check_model(tmp_path / "new" / "policy.onnx")
 
 
-def test_inputs_are_named_as_the_environment_does(exported):
+def test_inputs_have_the_names_of_goal_observations(exported):
     agent, file = exported
     model = onnx.load(file)
     onnx.checker.check_model(model, full_check=True)
@@ -84,89 +82,55 @@ def test_inputs_are_named_as_the_environment_does(exported):
         value.name: [d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim]
         for value in (*model.graph.input, *model.graph.output)
     }
-    shape = agent.spec
+    spec = agent.spec
     assert found == {
-        "observation": ["batch", shape.state_dim],
-        "desired_goal": ["batch", shape.goal_dim],
-        "action": ["batch", shape.action_dim],
+        "observation": ["batch", spec.state_dim],
+        "desired_goal": ["batch", spec.goal_dim],
+        "action": ["batch", spec.action_dim],
     }
 
 
-def test_the_same_policy_is_the_same_file_and_tells_nothing_of_the_machine(exported, tmp_path):
+def test_file_is_deterministic_and_contains_no_local_paths(exported, tmp_path):
     agent, file = exported
     export(agent, tmp_path / "new" / "again.onnx")
     content = (tmp_path / "new" / "again.onnx").read_bytes()
     assert content == file.read_bytes()
-    for told in (os.path.dirname(mrn.__file__), "site-packages", "stack_trace"):
-        assert told.encode() not in content
+    for text in (os.path.dirname(mrn.__file__), "site-packages", "stack_trace"):
+        assert text.encode() not in content
 
 
 @pytest.mark.parametrize("algorithm", sorted(set(ALGORITHMS) - {"ddpg"}))
-def test_every_algorithm_is_exported(algorithm, tmp_path):
-    agent = agent_of(WALK, algorithm)
+def test_every_algorithm_can_be_exported(algorithm, tmp_path):
+    agent = make_agent(WALK, algorithm)
     export(agent, tmp_path / "policy.onnx")
-    given = observations(agent, 20)
-    (action,) = onnxruntime.InferenceSession(tmp_path / "policy.onnx").run(["action"], given)
-    assert np.abs(action - agent.predict(given)[0]).max() <= 1e-5
+    inputs = observations(agent, 20)
+    (action,) = onnxruntime.InferenceSession(tmp_path / "policy.onnx").run(["action"], inputs)
+    assert np.abs(action - agent.predict(inputs)[0]).max() <= 1e-5
 
 
-class Chooses(nn.Module):
-    """Looks at values to decide what to compute, which a graph cannot."""
+class DataDependentActor(nn.Module):
+    """Actor with control flow that depends on values, which a graph cannot express."""
 
     def forward(self, state, goal):
         return state[:, :2] if float(state.sum()) > 0 else goal
 
 
-class Guesses(nn.Module):
+class RandomActor(nn.Module):
     def forward(self, state, goal):
         return torch.rand_like(goal)
 
 
 @pytest.mark.parametrize(
-    ("actor", "message"), [(Chooses, "cannot be exported to ONNX"), (Guesses, "is not the policy")]
+    ("actor", "message"),
+    [
+        (DataDependentActor, "cannot be exported to ONNX"),
+        (RandomActor, "does not match the policy"),
+    ],
 )
-def test_an_actor_that_onnx_cannot_be_is_refused(actor, message, tmp_path):
-    agent = agent_of(WALK)
+def test_actor_that_onnx_cannot_express_is_rejected(actor, message, tmp_path):
+    agent = make_agent(WALK)
     bounds = (agent.spec.action_low, agent.spec.action_high, torch.float64)
     agent.policy = Policy(agent.normalizer, actor(), *bounds)
     with pytest.raises(mrn.UserError, match=f"'ddpg' {message}|'ddpg' .*{message}"):
         export(agent, tmp_path / "policy.onnx")
     assert not list(tmp_path.iterdir())
-
-
-def test_the_command_and_its_mistakes(tmp_path, monkeypatch, capsys):
-    run = tmp_path / "run"
-    run.mkdir()
-    monkeypatch.chdir(tmp_path)
-
-    def command(*words):
-        monkeypatch.setattr("sys.argv", ["mrn", "export", "run", *words])
-        cli.main()
-
-    def refused(*words):
-        with pytest.raises(SystemExit) as end:
-            command(*words)
-        assert end.value.code == 2
-        return capsys.readouterr().err
-
-    assert "run holds no latest.safetensors" in refused("policy.onnx")
-    agent_of(WALK).save(run / "latest.safetensors")
-    assert "must end with .onnx, got policy.pt" in refused("policy.pt")
-    (tmp_path / "file").touch()
-    assert "file is a file" in refused("file/policy.onnx")
-    (tmp_path / "folder.onnx").mkdir()
-    assert "is a folder" in refused("folder.onnx")
-    there = tmp_path / "policy.onnx"
-    there.write_text("mine")
-    assert "policy.onnx exists already; --force replaces it" in refused("policy.onnx")
-    assert there.read_text() == "mine"
-    with monkeypatch.context() as without:
-        without.setitem(sys.modules, "onnxscript", None)
-        hint = (
-            "onnxscript is missing: pip install -c constraints.txt '.[onnx]' in the folder of mrn"
-        )
-        assert hint in refused("policy.onnx", "--force")
-    assert there.read_text() == "mine"
-    command("policy.onnx", "--force")
-    assert "Wrote policy.onnx: observation (2)" in capsys.readouterr().out
-    onnx.checker.check_model(there)
