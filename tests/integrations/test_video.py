@@ -29,10 +29,15 @@ HELD = 10  # frames of the last step, one second
 NEAR, FAR = [0.5, 1.5], [9.0, -9.0]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def fork_server():
+    """Start the fork server before a test sets MUJOCO_GL, which it would inherit."""
+    command("--version")
+
+
 @pytest.fixture(scope="module")
 def opengl():
     """Skip the test if nothing can be rendered on this machine."""
-    command("--version")  # start the fork server before MUJOCO_GL is set, which it would inherit
     try:
         configure_opengl()
     except mrn.UserError as error:
