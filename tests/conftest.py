@@ -1,12 +1,12 @@
-"""The order of the tests, and counts of what was tried, shown at the end of the test output."""
+"""Test order, and summary lines of the reliability tests at the end of the output."""
 
 from pathlib import Path
 
 import pytest
 
-# What takes longest, longest first. A process of pytest that has nothing left takes over from the
-# end of another's list, so that what is long has to begin early for both to end together.
-FIRST = (
+# The slowest test files, slowest first. An idle pytest worker takes tests from the end of another
+# worker's queue, so slow tests must start early for all workers to finish together.
+SLOWEST = (
     "sweeps/test_ray.py",
     "sweeps/test_real_sweeps.py",
     "sweeps/test_algorithms.py",
@@ -21,13 +21,13 @@ FIRST = (
 
 
 def pytest_collection_modifyitems(items):
-    places = {Path(__file__).parent / name: place for place, name in enumerate(FIRST)}
-    items.sort(key=lambda item: places.get(item.path, len(FIRST)))  # else as they were
+    ranks = {Path(__file__).parent / name: rank for rank, name in enumerate(SLOWEST)}
+    items.sort(key=lambda item: ranks.get(item.path, len(SLOWEST)))  # stable for all others
 
 
 @pytest.fixture
 def count(record_property):
-    """Call it with a line for the summary."""
+    """Return a function that adds a line to the summary."""
     return lambda line: record_property("tried", line)
 
 

@@ -1,4 +1,4 @@
-"""Who may know whom: the imports of src/mrn against the table of rooms in docs/design.md."""
+"""Tests that imports in src/mrn follow the table of packages in docs/design.md."""
 
 import ast
 import re
@@ -12,33 +12,33 @@ SOURCE = ROOT / "src" / "mrn"
 EVERYTHING = "everything"
 
 
-class Rooms(NamedTuple):
-    """The table of rooms."""
+class Packages(NamedTuple):
+    """Parsed table of packages. A package is named after the first entry of its row."""
 
-    of: dict[str, str]
-    """The room of each file or folder, by its name in src/mrn."""
-    may_know: dict[str, set[str]]
-    """The rooms that a room may import from, itself aside; in the order of the table."""
+    owner: dict[str, str]
+    """Package of each file or folder in src/mrn, by its name."""
+    may_import: dict[str, set[str]]
+    """Other packages that a package may import, in the order of the table."""
 
 
-def read_rooms(page: str) -> Rooms:
-    """Take the table from the page: room | question | rooms it may know."""
-    of, may_know = {}, {}
-    section = page.partition("## Rooms\n")[2].partition("\n## ")[0]
+def read_packages(page: str) -> Packages:
+    """Parse the table: package | contents | may import."""
+    owner, may_import = {}, {}
+    section = page.partition("## Packages\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (.+) \| .+ \| (.+) \|$", section, re.M)
-    for members, known in rows[1:]:
+    for members, allowed in rows[1:]:
         names = [name.rstrip("/").removesuffix(".py") for name in re.findall(r"`(.+?)`", members)]
-        room = members.partition(":")[0] if ":" in members else names[0]
-        of |= dict.fromkeys(names, room)
-        above = set(may_know)
-        chosen = set() if known == "-" else set(known.split(", "))
-        may_know[room] = above if chosen == {EVERYTHING} else chosen
-        assert may_know[room] <= above, f"{room} may know only rooms above it"
-    return Rooms(of, may_know)
+        package = names[0]
+        owner |= dict.fromkeys(names, package)
+        above = set(may_import)
+        chosen = set() if allowed == "-" else set(allowed.split(", "))
+        may_import[package] = above if chosen == {EVERYTHING} else chosen
+        assert may_import[package] <= above, f"{package} may import only packages above it"
+    return Packages(owner, may_import)
 
 
-def imports(code: str, package: str, modules: set[str]) -> set[str]:
-    """Modules of mrn that some code imports, anywhere in it; `package` is the one it stands in."""
+def find_imports(code: str, package: str, modules: set[str]) -> set[str]:
+    """Return the modules of mrn that `code`, located in `package`, imports anywhere."""
     found = set()
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
@@ -46,88 +46,87 @@ def imports(code: str, package: str, modules: set[str]) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             outer = package.split(".")[: len(package.split(".")) - node.level + 1]
             base = ".".join([*(outer if node.level else []), *filter(None, [node.module])])
-            whole = {f"{base}.{alias.name}" for alias in node.names}
-            # `from mrn import tables` knows the tables, `from mrn import train` the front door.
-            found |= (whole & modules) | ({base} if whole - modules else set())
+            names = {f"{base}.{alias.name}" for alias in node.names}
+            # `from mrn import config` imports mrn.config, `from mrn import train` imports mrn.
+            found |= (names & modules) | ({base} if names - modules else set())
     return {name for name in found if name.partition(".")[0] == "mrn"}
 
 
-def violations(source: Path, rooms: Rooms) -> list[str]:
-    """What the table does not allow: imports, and files that stand in no room."""
+def find_violations(source: Path, packages: Packages) -> list[str]:
+    """Return the imports that the table forbids, and the files that it does not list."""
     files = sorted(source.rglob("*.py"))
     names = {file: (source.name, *file.relative_to(source).with_suffix("").parts) for file in files}
     modules = {".".join(parts).removesuffix(".__init__") for parts in names.values()}
-    wrong = []
+    violations = []
     for file, (_, top, *rest) in names.items():
         where = "/".join((top, *rest))
-        if top not in rooms.of:
-            wrong.append(f"{where} stands in no room")
+        if top not in packages.owner:
+            violations.append(f"{where} is not listed")
             continue
-        room = rooms.of[top]
-        for module in sorted(imports(file.read_text(), ".".join(names[file][:-1]), modules)):
-            target = rooms.of.get([*module.split("."), "__init__"][1])
-            if target != room and target not in rooms.may_know[room]:
-                wrong.append(f"{where} ({room}) must not import {module} ({target})")
-    return wrong
+        package = packages.owner[top]
+        for module in sorted(find_imports(file.read_text(), ".".join(names[file][:-1]), modules)):
+            target = packages.owner.get([*module.split("."), "__init__"][1])
+            if target != package and target not in packages.may_import[package]:
+                violations.append(f"{where} ({package}) must not import {module} ({target})")
+    return violations
 
 
 @pytest.fixture(scope="module")
-def rooms() -> Rooms:
-    return read_rooms((ROOT / "docs" / "design.md").read_text())
+def packages() -> Packages:
+    return read_packages((ROOT / "docs" / "design.md").read_text())
 
 
-def test_no_room_knows_one_it_should_not(rooms):
-    assert violations(SOURCE, rooms) == []
+def test_imports_follow_the_table(packages):
+    assert find_violations(SOURCE, packages) == []
 
 
-def test_the_page_lists_what_is_there(rooms):
-    there = {path.stem for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
-    there |= {path.stem for path in SOURCE.glob("*.py")}
-    assert set(rooms.of) == there
+def test_table_lists_all_files_and_folders(packages):
+    existing = {path.stem for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
+    existing |= {path.stem for path in SOURCE.glob("*.py")}
+    assert set(packages.owner) == existing
 
 
-def test_the_table_says_what_it_must(rooms):
-    """A slip on the page must not open a door."""
-    assert rooms.may_know["tools"] == set()
-    assert rooms.may_know["critics"] == rooms.may_know["envs"] == {"tools"}
-    assert rooms.may_know["agents"] == {"tools", "critics"}
-    assert rooms.may_know["cli"] == set(rooms.may_know) - {"cli"}
-    assert not any("cli" in known for known in rooms.may_know.values())
+def test_table_keeps_the_main_rules(packages):
+    """An edit of the page must not allow these imports."""
+    may_import = packages.may_import
+    assert may_import["utils"] == set()
+    assert may_import["critics"] == may_import["envs"] == {"utils"}
+    assert may_import["algorithms"] == {"utils", "critics"}
+    assert "training" not in may_import["runs"]
+    assert may_import["cli"] == set(may_import) - {"cli"}
+    assert not any("cli" in allowed for allowed in may_import.values())
 
 
 @pytest.mark.parametrize(
     ("file", "code", "message"),
     [
-        (
-            "critics/x.py",
-            "from mrn.algorithms import DDPG",
-            "(critics) must not import mrn.algorithms",
-        ),
-        ("agents/x.py", "def f():\n    from mrn.replay.buffer import X", "mrn.replay.buffer"),
-        ("agents/x.py", "if TYPE_CHECKING:\n    import mrn.envs", "must not import mrn.envs"),
-        ("files.py", "from mrn import config", "files (tools) must not import mrn.config"),
+        ("critics/x.py", "from mrn.algorithms import DDPG", "(critics) must not import mrn.algo"),
+        ("algorithms/x.py", "def f():\n    from mrn.replay.buffer import X", "mrn.replay.buffer"),
+        ("algorithms/x.py", "if TYPE_CHECKING:\n    import mrn.envs", "must not import mrn.envs"),
+        ("batch.py", "from mrn import config", "batch (utils) must not import mrn.config"),
+        ("runs/x.py", "from mrn.agent import Agent", "must not import mrn.agent (training)"),
         ("studies/toy/x.py", "import mrn", "must not import mrn (__init__)"),
         ("studies/toy/x.py", "from mrn import train", "must not import mrn (__init__)"),
         ("training/x.py", "from ..cli import main", "must not import mrn.cli"),
         ("critics/heads/x.py", "from ... import config", "must not import mrn.config"),
-        ("novel/x.py", "", "novel/x stands in no room"),
+        ("novel/x.py", "", "novel/x is not listed"),
     ],
 )
-def test_a_forbidden_import_is_found(file, code, message, rooms, tmp_path):
+def test_forbidden_import_is_found(file, code, message, packages, tmp_path):
     source = tmp_path / "mrn"
     for name in (file, "config.py", "cli/__init__.py"):
         path = source / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(code if name == file else "")
-    (found,) = violations(source, rooms)
-    assert message in found
+    (violation,) = find_violations(source, packages)
+    assert message in violation
 
 
-def test_allowed_imports_are_not_found(rooms, tmp_path):
+def test_allowed_imports_pass(packages, tmp_path):
     source = tmp_path / "mrn"
     source.mkdir()
-    (source / "tables.py").write_text("import json\nfrom mrn.utils.errors import UserError\n")
-    (source / "__init__.py").write_text("from mrn import tables\nfrom mrn.config import Config\n")
+    (source / "batch.py").write_text("import json\nfrom mrn.utils.errors import UserError\n")
+    (source / "__init__.py").write_text("from mrn import batch\nfrom mrn.config import Config\n")
     (source / "cli").mkdir()
     (source / "cli" / "x.py").write_text("import mrn\nfrom mrn import load\nfrom . import y\n")
-    assert violations(source, rooms) == []
+    assert find_violations(source, packages) == []
