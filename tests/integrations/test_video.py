@@ -22,17 +22,12 @@ from mrn.integrations.frames import EMPTY_GRAY, NOT_REACHED_COLOR, REACHED_COLOR
 from mrn.integrations.video import record
 from mrn.replay import Episodes
 from mrn.training.rollout import collect_episodes
+from tests.commands import MRN
 from tests.commands import mrn as command
 
 DRAWS = "tests.envs.custom_envs:Draws-v0"  # 8 steps, 10 fps, no OpenGL
 HELD = 10  # frames of the last step, one second
 NEAR, FAR = [0.5, 1.5], [9.0, -9.0]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def fork_server():
-    """Start the fork server before a test sets MUJOCO_GL, which it would inherit."""
-    command("--version")
 
 
 @pytest.fixture(scope="module")
@@ -225,28 +220,24 @@ def test_maze_is_rendered_without_a_display(opengl, tmp_path):
         assert np.ptp(np.asarray(gif.convert("L"))[20:]) > 50
 
 
-def without_opengl():
-    """Simulate a machine without an OpenGL driver."""
-    os.environ["MUJOCO_GL"] = "egl"
-    os.environ["__EGL_VENDOR_LIBRARY_FILENAMES"] = "/nowhere"
-
-
-def with_rendering_off():
-    os.environ["MUJOCO_GL"] = "off"
+NO_DRIVER = {"MUJOCO_GL": "egl", "__EGL_VENDOR_LIBRARY_FILENAMES": "/nowhere"}
+RENDERING_OFF = {"MUJOCO_GL": "off"}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="EGL is only available on Linux")
 @pytest.mark.parametrize(
-    ("task", "prepare", "reason"),
+    ("task", "variables", "reason"),
     [
-        ("FetchReach", without_opengl, "by egl it fails ("),
-        ("FetchReach", with_rendering_off, "MUJOCO_GL is one of egl"),
-        ("HandReach", with_rendering_off, "MUJOCO_GL is one of egl"),
+        ("FetchReach", NO_DRIVER, "by egl it fails ("),
+        ("FetchReach", RENDERING_OFF, "MUJOCO_GL is one of egl"),
+        ("HandReach", RENDERING_OFF, "MUJOCO_GL is one of egl"),
     ],
 )
-def test_missing_opengl_shows_what_to_install(tmp_path, task, prepare, reason):
+def test_missing_opengl_shows_what_to_install(tmp_path, task, variables, reason):
     make_agent(task).save(tmp_path / "latest.safetensors")
-    done = command("video", tmp_path, "video.mp4", cwd=tmp_path, prepare=prepare)
+    # A new process, because the fork server may have loaded an OpenGL driver already.
+    words, env = [MRN, "video", tmp_path, "video.mp4"], os.environ | variables
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=env)
     assert done.returncode == 2
     assert done.stderr.startswith("error: MuJoCo cannot draw here: ")
     assert reason in done.stderr
