@@ -58,7 +58,7 @@ class InterruptHandler:
         """Return the exception to raise after saving; `remedy` is the command to resume."""
         assert self.received is not None
         name = signal.Signals(self.received).name
-        message = f"{name}: saved. Resume with: {remedy}"
+        message = f"{name}: saved; resume with: {remedy}"
         return Interrupted(self.received, message, already_reported=not self.ranks.is_main)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
