@@ -28,7 +28,7 @@ def test_renamed_command_names_the_new_one(arguments, monkeypatch, capsys):
     ("arguments", "message"),
     [
         (["train", "FetchReech"], "unknown task 'FetchReech'. Did you mean 'FetchReach'?"),
-        (["train", "MyReach-v0"], "package.module:Id-v0 is one of your own"),
+        (["train", "MyReach-v0"], "name a custom environment package.module:Id-v0"),
         (["resume", "zoo:FetchReach"], "cannot be resumed: pretrained policies have no checkpoint"),
         (["train", "FetchReach", "--critic", "mmrn"], "unknown critic 'mmrn'. Did you mean 'mrn'?"),
         (["train", "FetchReach", "--engine", "envpol"], "Did you mean 'envpool'?"),
@@ -38,7 +38,7 @@ def test_renamed_command_names_the_new_one(arguments, monkeypatch, capsys):
         (["train", "FetchReach", "--batch-size", "x"], "batch-size"),
         (["train", "FetchReach", "--no-such-option"], "no-such-option"),
         (["train", "CartPole-v1"], "is not a goal environment"),
-        (["train", "tests.envs.custom_envs:Unbounded-v0"], "must be a bounded Box"),
+        (["train", "tests.envs.custom_envs:Unbounded-v0"], "must be a bounded, one-dimensional Box"),
         (["resume", "no/such/run"], "is no run folder"),
         (["train", "FetchReach", "--run-dir", "/proc/no/run"], "cannot make the run folder"),
         (["eval", "no/such/run"], "no run folder or weights file"),

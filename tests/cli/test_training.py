@@ -92,7 +92,7 @@ def test_help_lists_the_settings_of_the_algorithm(monkeypatch, capsys):
         (["--device", "cuda"], "PyTorch finds no GPU here.*Use cpu"),
         (["--stop-at", "95"], "stop_at must be at most 1"),
         (["--config", "no/such/config.json"], "cannot read no/such/config.json"),
-        (["--env-kwargs", '{"a": 1}'], "env_kwargs is for environments of your own"),
+        (["--env-kwargs", '{"a": 1}'], "env_kwargs only applies to custom environments"),
         (["--algo", "no_lab:X"], "there is no module 'no_lab'"),
         (
             ["--target-policy-noise", "0.1"],
