@@ -1,7 +1,7 @@
-"""`mrn` commands in processes of their own, which do not have to import anything.
+"""`mrn` commands in forked processes that skip the imports.
 
-Importing torch and EnvPool takes longer than most of these commands. So they run in forks of a
-process that has done it, but for a few that are started as a user starts them.
+Importing torch and EnvPool takes longer than most commands. They run in forks of a server process
+that has already imported both. Only a few tests start the installed script.
 """
 
 import atexit
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 MRN = str(Path(sys.executable).with_name("mrn"))
-"""The command itself."""
+"""Path of the installed script."""
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
@@ -29,30 +29,30 @@ FORKS.set_forkserver_preload(
         "envpool",
         "gymnasium_robotics",
         "torch.utils.tensorboard",
-        "typeguard",  # which tyro imports when it parses
-        "pytest",  # which the modules of tests import, for functions of theirs
+        "typeguard",  # imported by tyro while parsing
+        "pytest",  # imported by test modules that define functions for ranks
     ]
 )
 
 
 class Command:
-    """An `mrn` command on its way, with the methods of `subprocess.Popen` that tests need."""
+    """A running `mrn` command, with the methods of `subprocess.Popen` that tests need."""
 
     def __init__(
         self, *arguments: object, cwd: Path | None = None, prepare: Callable | None = None
     ) -> None:
-        """Start it in a folder, after calling `prepare` in its process."""
-        words = [str(argument) for argument in arguments]
+        """Start the command in a folder, after calling `prepare` in its process."""
+        arguments = [str(argument) for argument in arguments]
         folder = Path(tempfile.mkdtemp())
-        # Files, which unlike pipes can be left unread.
+        # Files, because a full pipe that nobody reads blocks the command.
         self.out, self.err = folder / "out", folder / "err"
         self.out.touch(), self.err.touch()
         self.process = FORKS.Process(
-            target=_command, args=(words, cwd or Path.cwd(), self.out, self.err, prepare)
+            target=_run_command, args=(arguments, cwd or Path.cwd(), self.out, self.err, prepare)
         )
         self.process.start()
         self.pid = self.process.pid
-        weakref.finalize(self, _forget, self.process, folder)
+        weakref.finalize(self, _clean_up, self.process, folder)
 
     def poll(self) -> int | None:
         return self.process.exitcode
@@ -68,12 +68,12 @@ class Command:
         return self.process.exitcode
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """All that it printed, once it has ended."""
+        """Wait for the command; return stdout and stderr."""
         self.wait(timeout)
         return self.shown()
 
     def shown(self) -> tuple[str, str]:
-        """What it has printed so far: output and errors."""
+        """Return stdout and stderr so far."""
         return self.out.read_text(), self.err.read_text()
 
     def send_signal(self, number: int) -> None:
@@ -87,43 +87,45 @@ class Command:
 def until(
     condition: Callable[[], Any], process: Command | subprocess.Popen | None = None, seconds=300.0
 ) -> Any:
-    """The first true value of a condition, which a process that goes on may have to bring about."""
+    """Poll a condition until it is true and return its value; fail if the process exits."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
-        assert process is None or process.poll() is None, "it has ended"
-        assert time.monotonic() < deadline, "it did not happen"
+        assert process is None or process.poll() is None, "the process exited"
+        assert time.monotonic() < deadline, "timed out"
         time.sleep(0.02)
     return value
 
 
-def _forget(process: multiprocessing.Process, folder: Path) -> None:
-    """A test that failed leaves none running."""
+def _clean_up(process: multiprocessing.Process, folder: Path) -> None:
+    """Kill a process that a failed test left running."""
     if process.is_alive():
         process.kill()
     shutil.rmtree(folder)
 
 
 def mrn(*arguments: object, cwd: Path | None = None, prepare: Callable | None = None):
-    """Run a command to its end."""
+    """Run a command and wait for it."""
     command = Command(*arguments, cwd=cwd, prepare=prepare)
     output, errors = command.communicate(timeout=120)
     return subprocess.CompletedProcess(arguments, command.returncode, output, errors)
 
 
-def _command(words: list[str], cwd: Path, out: Path, err: Path, prepare: Callable | None) -> None:
-    """In the fork: what the script `mrn` does."""
+def _run_command(
+    arguments: list[str], cwd: Path, out: Path, err: Path, prepare: Callable | None
+) -> None:
+    """Do what the `mrn` script does, in the fork."""
     for number, file, name in ((1, out, "stdout"), (2, err, "stderr")):
         with open(file, "wb") as stream:
             os.dup2(stream.fileno(), number)
         setattr(sys, name, open(number, "w", closefd=False))  # noqa: SIM115
-    multiprocessing.set_start_method(None, force=True)  # as in any program; it was set for the fork
+    multiprocessing.set_start_method(None, force=True)  # undo the setting of the fork server
     os.chdir(cwd)
     if prepare:
         prepare()
-    sys.argv = ["mrn", *words]
+    sys.argv = ["mrn", *arguments]
     from mrn.cli import main
 
     try:
         main()
     finally:
-        atexit._run_exitfuncs()  # which a fork of multiprocessing does not come to
+        atexit._run_exitfuncs()  # multiprocessing skips them in a fork

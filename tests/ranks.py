@@ -1,4 +1,4 @@
-"""Teams of processes: forks that find in their environment what torchrun puts there."""
+"""Ranks for tests: forked processes with the environment variables that torchrun sets."""
 
 import atexit
 import os
@@ -13,17 +13,17 @@ from torch.distributed import TCPStore
 from tests.commands import FORKS, Command
 
 STORES: list[TCPStore] = []
-"""Where teams meet; they outlive each process, as torchrun's do."""
+"""Rendezvous stores, which outlive the ranks like those of torchrun."""
 
 
 def new_store() -> int:
-    """The port of a place to meet."""
+    """Start a rendezvous store and return its port."""
     STORES.append(TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False))
     return STORES[-1].port
 
 
-def become(rank: int, size: int, port: int) -> None:
-    """Set what torchrun sets."""
+def set_torchrun_env(rank: int, size: int, port: int) -> None:
+    """Set the environment variables that torchrun sets."""
     os.environ |= {
         "TORCHELASTIC_RUN_ID": "test",
         "TORCHELASTIC_USE_AGENT_STORE": "True",
@@ -36,40 +36,45 @@ def become(rank: int, size: int, port: int) -> None:
     }
 
 
-def start_team(size: int, *arguments: object) -> list[Command]:
-    """An `mrn` command in each of so many processes."""
+def start_ranks(size: int, *arguments: object) -> list[Command]:
+    """Start an `mrn` command in each of `size` ranks."""
     port = new_store()
-    return [Command(*arguments, prepare=partial(become, rank, size, port)) for rank in range(size)]
+    return [
+        Command(*arguments, prepare=partial(set_torchrun_env, rank, size, port))
+        for rank in range(size)
+    ]
 
 
-def finish(ranks: list[Command], timeout: float = 120) -> list[tuple[int, str, str]]:
-    """Exit code, output and errors of each process, once all have ended."""
-    shown = [process.communicate(timeout) for process in ranks]
-    return [(process.returncode, *said) for process, said in zip(ranks, shown, strict=True)]
+def wait_for_ranks(ranks: list[Command], timeout: float = 120) -> list[tuple[int, str, str]]:
+    """Wait for all ranks; return exit code, stdout and stderr of each."""
+    outputs = [process.communicate(timeout) for process in ranks]
+    return [(process.returncode, *output) for process, output in zip(ranks, outputs, strict=True)]
 
 
-def in_team(size: int, folder: Path, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """What a function, of a module, returns in each of so many processes."""
+def run_in_ranks(
+    size: int, folder: Path, function: Callable[..., Any], *arguments: Any
+) -> list[Any]:
+    """Call a module-level function in each of `size` ranks; return the results by rank."""
     port = new_store()
     files = [folder / f"result-{rank}" for rank in range(size)]
-    members = [
-        FORKS.Process(target=_member, args=(function, arguments, rank, size, port, file))
+    processes = [
+        FORKS.Process(target=_run_rank, args=(function, arguments, rank, size, port, file))
         for rank, file in enumerate(files)
     ]
-    for member in members:
-        member.start()
-    for member in members:
-        member.join(120)
-        member.kill()  # if it hangs
-        member.join()
-    assert [member.exitcode for member in members] == [0] * size
-    # Written just now, into the test's own folder, by the forks above: nothing else is unpickled.
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(120)
+        process.kill()  # if it hangs
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * size
+    # Unpickling is safe: the forks above wrote these files to the test's own folder.
     return [pickle.loads(file.read_bytes()) for file in files]
 
 
-def _member(
+def _run_rank(
     function: Callable[..., Any], arguments: tuple, rank: int, size: int, port: int, file: Path
 ) -> None:
-    become(rank, size, port)
+    set_torchrun_env(rank, size, port)
     file.write_bytes(pickle.dumps(function(*arguments)))
-    atexit._run_exitfuncs()  # which a fork of multiprocessing does not come to
+    atexit._run_exitfuncs()  # multiprocessing skips them in a fork

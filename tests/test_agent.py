@@ -1,4 +1,4 @@
-"""The agent as a user meets it: predict, save, load."""
+"""The agent's public interface: predict, evaluate, save, load."""
 
 import json
 
@@ -20,7 +20,7 @@ def run(tmp_path_factory):
     return folder, tiny_run(folder)
 
 
-def test_predict_by_stable_baselines_convention(run):
+def test_predict_follows_the_stable_baselines_convention(run):
     _, agent = run
     env = make_env("FetchReach-v4")
     observation, _ = env.reset(seed=0)
@@ -36,7 +36,7 @@ def test_predict_by_stable_baselines_convention(run):
     assert len({tuple(a) for a in noisy}) == 8
 
 
-def test_predict_is_the_normalised_actor(run):
+def test_predict_applies_the_actor_to_normalized_inputs(run):
     _, agent = run
     observation = {"observation": np.arange(10.0), "desired_goal": np.array([1.3, 0.7, 0.5])}
     norm = agent.normalizer
@@ -47,7 +47,7 @@ def test_predict_is_the_normalised_actor(run):
     assert np.allclose(agent.predict(observation)[0], expected, atol=1e-5)
 
 
-def test_actions_are_scaled_to_the_environments_bounds(tmp_path):
+def test_actions_are_scaled_to_the_bounds_of_the_environment(tmp_path):
     agent = tiny_run(tmp_path / "run", task="tests.envs.custom_envs:Walk-v0", epochs=1)
     with torch.no_grad():
         agent.algorithm.actor.net[-1].bias.fill_(100.0)  # tanh = 1: the upper bound
@@ -55,7 +55,7 @@ def test_actions_are_scaled_to_the_environments_bounds(tmp_path):
     assert np.allclose(agent.predict(observation)[0], [1.0, 4.0])
 
 
-def test_a_wrong_observation_is_refused(run):
+def test_observation_of_the_wrong_size_is_rejected(run):
     _, agent = run
     with pytest.raises(mrn.UserError, match="FetchReach expects observations of 10"):
         agent.predict({"observation": np.zeros(25), "desired_goal": np.zeros(3)})
@@ -64,22 +64,25 @@ def test_a_wrong_observation_is_refused(run):
 @pytest.mark.parametrize(
     ("observation", "message"),
     [
-        ({"observation": np.full(10, np.nan), "desired_goal": np.zeros(3)}, "not finite"),
+        ({"observation": np.full(10, np.nan), "desired_goal": np.zeros(3)}, "must be finite"),
         ({"observation": np.zeros(10)}, "keys 'observation' and 'desired_goal', got"),
         (np.zeros(10), "needs a dictionary"),
-        ({"observation": np.zeros((5, 10)), "desired_goal": np.zeros(3)}, "as many goals as obs"),
+        (
+            {"observation": np.zeros((5, 10)), "desired_goal": np.zeros(3)},
+            "needs one goal per observation",
+        ),
         (
             {"observation": np.full(10, "x"), "desired_goal": np.zeros(3)},
-            "must hold numbers, got <U",
+            "must be numeric, got <U",
         ),
     ],
 )
-def test_what_is_no_observation(run, observation, message):
+def test_invalid_observation_is_rejected(run, observation, message):
     with pytest.raises(mrn.UserError, match=message):
         run[1].predict(observation)
 
 
-@pytest.mark.filterwarnings("error")  # torch warns of arrays that it must not write to
+@pytest.mark.filterwarnings("error")  # torch warns about read-only arrays
 @pytest.mark.parametrize("deterministic", [True, False])
 @pytest.mark.parametrize(
     "stored",
@@ -93,9 +96,9 @@ def test_what_is_no_observation(run, observation, message):
         lambda x: x.tolist(),
     ],
 )
-def test_how_an_observation_is_stored_does_not_matter(run, stored, deterministic):
-    agent = mrn.load(run[0])  # with random numbers of its own
-    plain = some_observations(7)
+def test_memory_layout_of_an_observation_does_not_matter(run, stored, deterministic):
+    agent = mrn.load(run[0])  # with its own random numbers
+    plain = random_observations(7)
     before = {key: value.copy() for key, value in plain.items()}
     expected, _ = agent.predict(plain, deterministic=deterministic)
     agent = mrn.load(run[0])
@@ -106,8 +109,8 @@ def test_how_an_observation_is_stored_does_not_matter(run, stored, deterministic
 
 @pytest.mark.parametrize("deterministic", [True, False])
 @pytest.mark.parametrize("batch", [(), (0,), (2, 3), (3, 3), (1, 2, 3)])
-def test_any_batch_is_acted_on_row_by_row(run, batch, deterministic):
-    rows = some_observations(int(np.prod(batch)))
+def test_predict_accepts_any_batch_shape(run, batch, deterministic):
+    rows = random_observations(int(np.prod(batch)))
     expected, _ = mrn.load(run[0]).predict(rows, deterministic=deterministic)
     shaped = {key: value.reshape(*batch, value.shape[-1]) for key, value in rows.items()}
     found, _ = mrn.load(run[0]).predict(shaped, deterministic=deterministic)
@@ -115,14 +118,14 @@ def test_any_batch_is_acted_on_row_by_row(run, batch, deterministic):
     assert np.array_equal(found.reshape(-1, 4), expected)
 
 
-def some_observations(count: int) -> dict[str, np.ndarray]:
-    """Of FetchReach, in numbers that a float32 holds as a float64 does."""
+def random_observations(count: int) -> dict[str, np.ndarray]:
+    """Return observations of FetchReach that float32 represents exactly."""
     random = np.random.default_rng(0)
     named = (("observation", 10), ("desired_goal", 3))
     return {key: random.normal(size=(count, n)).astype("f4").astype("f8") for key, n in named}
 
 
-def test_an_error_of_the_device_is_not_blamed_on_the_file(run, monkeypatch):
+def test_device_error_is_not_attributed_to_the_file(run, monkeypatch):
     def full(*_):
         raise RuntimeError("CUDA out of memory")
 
@@ -131,7 +134,7 @@ def test_an_error_of_the_device_is_not_blamed_on_the_file(run, monkeypatch):
         mrn.load(run[0])
 
 
-def test_an_agent_evaluates_itself(run):
+def test_evaluate_method_matches_evaluate_agent(run):
     _, agent = run
     found = agent.evaluate(episodes=4, seed=3)
     assert found == evaluate_agent(agent, 4, 3)
@@ -139,18 +142,18 @@ def test_an_agent_evaluates_itself(run):
     assert agent.evaluate(4, 3, engine="gymnasium").engine == "gymnasium"
 
 
-def test_load_gives_the_same_policy(run, tmp_path):
+def test_load_returns_the_same_policy(run, tmp_path):
     folder, agent = run
     for source in (folder, folder / "latest.safetensors", str(folder)):
         loaded = mrn.load(source)
         assert same_weights(agent, loaded)
-        assert (loaded.config, loaded.shape) == (agent.config, agent.spec)
+        assert (loaded.config, loaded.spec) == (agent.config, agent.spec)
     with make_envs(TASKS["FetchReach"].spec, 3) as envs:
         observation = envs.reset(0)
         assert np.array_equal(agent.act(observation), mrn.load(folder).act(observation))
 
 
-def test_paths_and_devices_may_be_texts_or_objects(run, tmp_path, monkeypatch):
+def test_paths_and_devices_may_be_strings_or_objects(run, tmp_path, monkeypatch):
     _, agent = run
     monkeypatch.chdir(tmp_path)
     agent.save("policy.safetensors")
@@ -163,7 +166,7 @@ def test_paths_and_devices_may_be_texts_or_objects(run, tmp_path, monkeypatch):
         mrn.load("policy.safetensors", device=torch.device("meta"))
 
 
-def test_missing_and_foreign_files_are_refused(run, tmp_path):
+def test_missing_and_foreign_files_are_rejected(run, tmp_path):
     folder, _ = run
     with pytest.raises(mrn.UserError, match="no run folder or weights file"):
         mrn.load(tmp_path / "nowhere")
@@ -172,7 +175,7 @@ def test_missing_and_foreign_files_are_refused(run, tmp_path):
     with pytest.raises(mrn.UserError, match="unknown weights 'worst'"):
         mrn.load(folder, "worst")
     with pytest.raises(
-        mrn.UserError, match="one file of weights: name its folder to choose 'best'"
+        mrn.UserError, match="is a weights file; pass its run folder to choose 'best'"
     ):
         mrn.load(folder / "latest.safetensors", "best")
     good = (folder / "latest.safetensors").read_bytes()
@@ -183,7 +186,7 @@ def test_missing_and_foreign_files_are_refused(run, tmp_path):
         "text": b"not a model" * 100,
         "other model": safetensors.torch.save({"w": torch.zeros(2)}),
         "empty settings": safetensors.torch.save({"w": torch.zeros(2)}, about),
-        "no object": safetensors.torch.save({"w": torch.zeros(2)}, {"mrn": "[1]"}),
+        "not an object": safetensors.torch.save({"w": torch.zeros(2)}, {"mrn": "[1]"}),
     }
     for name, content in foreign.items():
         path = tmp_path / f"{name}.safetensors"
@@ -193,13 +196,13 @@ def test_missing_and_foreign_files_are_refused(run, tmp_path):
 
 
 @pytest.mark.parametrize("wrong", [{"episodes": 0}, {"seed": -1}, {"threads": 0}])
-def test_an_evaluation_out_of_range_is_refused(run, wrong):
+def test_evaluation_arguments_out_of_range_are_rejected(run, wrong):
     _, agent = run
     with pytest.raises(mrn.UserError, match=f"{next(iter(wrong))} must be at least"):
         evaluate_agent(agent, **({"episodes": 2, "seed": 0} | wrong))
 
 
-def test_metadata_with_wrong_types_is_refused(run, tmp_path):
+def test_metadata_with_wrong_types_is_rejected(run, tmp_path):
     _, agent = run
     about = {"config": agent.config.to_dict(), "task": vars(agent.spec)}
     tensors = {k: v.clone() for k, v in agent.state_dict().items()}

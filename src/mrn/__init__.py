@@ -42,29 +42,29 @@ def train(
     track: str | None = None,
     **settings: Any,
 ) -> Agent:
-    """Train an agent, by the recipe `fast` unless another is named.
+    """Train an agent, by default with the recipe `fast`.
 
     Args:
-        task: One of the paper's tasks, or the Gymnasium id of a goal environment.
-        run_dir: The run's folder; by default `runs/TASK/AGENT-CRITIC+RECIPE/seed-SEED`.
-        progress: Whether to show a progress bar (plain lines where there is no terminal).
-        resume: Go on with the run in that folder, if there is one, as if it had never stopped.
-        callbacks: Each is called at the end of an epoch with the agent and the epoch's row of
-            metrics, a dictionary; training ends where one returns True.
-        track: Show the run in `wandb` or `trackio`, too; a resumed run goes on where it was shown.
+        task: Name of a task (`mrn tasks`), or the Gymnasium id of a goal environment.
+        run_dir: Run folder; by default `runs/TASK/ALGO-CRITIC+RECIPE/seed-SEED`.
+        progress: Whether to show a progress bar, or plain lines without a terminal.
+        resume: Whether to resume the run in the folder, if any, bit-identically.
+        callbacks: Functions called after each epoch with the agent and a dictionary of the epoch's
+            metrics. Training stops if one returns True.
+        track: Also log the run to `wandb` or `trackio`. A resumed run continues its entry there.
         **settings: Any field of `mrn.Config` or of its groups, for example
-            `critic="mrn", epochs=10, seed=100, batch_size=512`; `recipe="paper"` is the paper's
+            `critic="mrn", epochs=10, seed=100, batch_size=512`. `recipe="paper"` is the paper's
             protocol.
 
     Returns:
-        The trained agent. Its metrics and weights are in the run folder.
+        The trained agent. Metrics and weights are in the run folder.
 
     Raises:
         UserError: A setting is unknown or out of range, the environment does not fit, the run
-            folder holds something already, or the tracker's package is missing.
-        RunError: The run cannot go on (a number that is not finite, a dead environment, a full
-            disk); its last checkpoint is whole.
-        KeyboardInterrupt: Ctrl-C or SIGTERM; the run has saved and can be resumed.
+            folder is not empty, or the tracker's package is missing.
+        RunError: The run failed: a non-finite number, a dead environment or a full disk. Its last
+            checkpoint is valid.
+        KeyboardInterrupt: Ctrl-C or SIGTERM stopped the run; it is saved and can be resumed.
     """
     config = Config.of(task, **({"recipe": DEFAULT_RECIPE} | settings))
     folder = Path("runs") / config.folder if run_dir is None else Path(run_dir)
@@ -76,11 +76,11 @@ def load(run: str | Path, weights: str = "latest", device: str | torch.device = 
     """Load a trained agent.
 
     Args:
-        run: A run folder, a weights file, or `zoo:NAME`: a policy that comes with the package.
-        weights: `latest`, or `best` (the epoch with the highest success rate).
-        device: `cpu`, `cuda`, `cuda:N`, or `auto`; or one of torch's.
+        run: A run folder, a weights file, or `zoo:NAME` for a policy shipped with the package.
+        weights: `latest`, or `best` for the epoch with the highest success rate.
+        device: `cpu`, `cuda`, `cuda:N`, `auto`, or a `torch.device`.
 
     Raises:
-        UserError: There is no such run, or its file is damaged.
+        UserError: The run does not exist, or its file is damaged.
     """
     return Agent.load(find_weights(run, weights), find_device(device))

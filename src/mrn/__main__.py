@@ -1,4 +1,4 @@
-"""`python -m mrn`, which is how torchrun starts it."""
+"""Entry point of `python -m mrn`, which torchrun uses."""
 
 from mrn.cli import main
 

@@ -19,30 +19,15 @@ from mrn.algorithms import (
 from mrn.recipes import DEFAULT_RECIPE, OVERRIDES, PAPER, RECIPES, find_recipe
 from mrn.replay import ReplayConfig
 from mrn.utils.errors import UserError, unknown_name
+from mrn.utils.json_tables import parse_json_table, to_json_types
 from mrn.utils.naming import Method, safe_name
 from mrn.utils.renames import renamed, upgrade_config
 from mrn.utils.validation import Bounds, Fraction, Seed, Threads, Validated, check, from_dict
 
-
-def _parse_json_table(text: str) -> dict[str, Any]:
-    table = json.loads(text)
-    if not isinstance(table, dict):
-        raise ValueError("not a JSON object")
-    return table
-
-
-def _as_json(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a table as config.json will return it, with lists for tuples."""
-    try:
-        return json.loads(json.dumps(table, allow_nan=False))
-    except (TypeError, ValueError) as error:
-        raise UserError(f"{name} must be representable as JSON: {error}") from None
-
-
 JSON_TABLE = tyro.constructors.PrimitiveConstructorSpec(
     nargs=1,
     metavar="JSON",
-    instance_from_str=lambda words: _parse_json_table(words[0]),
+    instance_from_str=lambda words: parse_json_table(words[0]),
     is_instance=lambda value: isinstance(value, dict),
     str_from_instance=lambda value: [json.dumps(value)],
 )
@@ -142,7 +127,7 @@ class Config(Validated):
             raise UserError(f"variant {self.variant!r} is the name of a recipe; choose another")
         if imports:
             object.__setattr__(self, "critic", choose_critic(self.algo, self.critic))
-        object.__setattr__(self, "env_kwargs", _as_json("env_kwargs", self.env_kwargs))
+        object.__setattr__(self, "env_kwargs", to_json_types("env_kwargs", self.env_kwargs))
         if self.stop_at is not None and not self.schedule.eval_episodes:
             raise UserError("stop_at needs evaluations, but eval_episodes is 0")
 
@@ -291,7 +276,7 @@ def _raw_settings(settings: Any, where: str) -> dict[str, Any]:
         known = {item.name for group in (Config, Schedule, ReplayConfig) for item in fields(group)}
         if twice := sorted(known & set(settings)):
             raise UserError(f"algo_config has a setting {twice[0]!r}, which every run already has")
-        return _as_json("algo_config", settings)
+        return to_json_types("algo_config", settings)
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
 

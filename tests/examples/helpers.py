@@ -24,7 +24,7 @@ def _isolate(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.chdir(folder)
     monkeypatch.setattr("sys.path", [str(folder), *sys.path])
-    monkeypatch.setattr("mrn.training.loop.default_threads", lambda: 1)
+    monkeypatch.setattr("mrn.training.setup.default_threads", lambda: 1)
 
 
 def run_example(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:

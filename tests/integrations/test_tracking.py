@@ -74,10 +74,10 @@ def test_stopped_and_repeated_epochs_are_logged_once(tracker, request, tmp_path,
     for (_, logged), row in zip(tracked.history, metrics(run), strict=True):
         expected = {tag(name): float(value) for name, value in row.items() if value}
         del expected[tag("epoch")], expected[tag("env_steps")]
-        assert {"evaluation/success", "algorithm/critic_loss", "speed/updates"} <= expected.keys()
+        assert {"eval/success", "train/critic_loss", "train/updates"} <= expected.keys()
         assert {name: logged[name] for name in expected} == pytest.approx(expected, rel=1e-12)
-        timings = {"speed/steps_per_second"} | {
-            f"speed/{part}_seconds" for part in ("rollout", "update", "evaluation")
+        timings = {"time/steps_per_second"} | {
+            f"time/{part}_seconds" for part in ("rollout", "update", "evaluation")
         }
         assert logged.keys() == expected.keys() | timings
 
@@ -106,9 +106,9 @@ class FakeTracker:
         )
 
     def log(self, scalars, step):
-        print("output of the tracker")
-        self._call(f"log {step}")
-        self.logged.append((step, scalars["algorithm/critic_loss"]))
+        print("a remark of its own")
+        self._do(f"log {step}")
+        self.logged.append((step, scalars["train/critic_loss"]))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Runs in processes of their own, which can be killed at a chosen moment."""
+"""Runs in separate processes that can be killed at a chosen moment."""
 
 import fcntl
 import json
@@ -15,7 +15,7 @@ import mrn
 from tests.commands import Command, until
 from tests.training.helpers import TINY, metrics, same_weights
 
-# Imports once, then forks a child for each line of input: a start costs no imports.
+# Imports once, then forks a child for each line of input, so that a start costs no imports.
 ZYGOTE = """
 import json, os, signal, sys
 import mrn, mrn.training.loop, torch
@@ -24,7 +24,7 @@ from mrn.envs.custom import register_robotics
 register_robotics()
 torch.set_num_threads(1)
 
-def suicide(owner, name, count, when):
+def kill_self_at(owner, name, count, when):
     original, calls = getattr(owner, name), [0]
     def spy(*args, **kwargs):
         calls[0] += 1
@@ -37,22 +37,22 @@ def suicide(owner, name, count, when):
     setattr(owner, name, spy)
 
 for line in sys.stdin:
-    order = json.loads(line)
+    request = json.loads(line)
     pid = os.fork()
     if pid == 0:
-        if order["kill"]:
+        if request["kill"]:
             from mrn.algorithms import find_algorithm
             from mrn.envs.vector import GoalVectorEnv
-            from mrn.training import checkpoint, evaluate, loop
-            algorithm = find_algorithm(order["settings"].get("algo", "ddpg"))
+            from mrn.runs import checkpoint
+            algorithm = find_algorithm(request["settings"].get("algo", "ddpg"))
             owners = {"step": (GoalVectorEnv, "step"), "update": (algorithm, "update"),
                       "write": (os, "replace"), "fsync": (os, "fsync"),
                       "remove": (checkpoint.shutil, "rmtree")}
-            suicide(*owners[order["kill"][0]], *order["kill"][1:])
+            kill_self_at(*owners[request["kill"][0]], *request["kill"][1:])
         code = 0
         try:
-            mrn.train(order["task"], run_dir=order["folder"], progress=False, resume=True,
-                      **order["settings"])
+            mrn.train(request["task"], run_dir=request["folder"], progress=False, resume=True,
+                      **request["settings"])
         except BaseException:
             import traceback
             traceback.print_exc()
@@ -65,7 +65,7 @@ for line in sys.stdin:
 
 
 class Zygote:
-    """Runs `mrn.train(..., resume=True)` in fresh processes."""
+    """Fork server that runs `mrn.train(..., resume=True)` in fresh processes."""
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(
@@ -77,8 +77,8 @@ class Zygote:
         )
 
     def run(self, folder: Path, kill: tuple | None = None, task="FetchReach", **settings) -> int:
-        order = {"task": task, "folder": str(folder), "settings": settings, "kill": kill}
-        self.process.stdin.write(json.dumps(order) + "\n")
+        request = {"task": task, "folder": str(folder), "settings": settings, "kill": kill}
+        self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         return int(self.process.stdout.readline())
 
@@ -91,25 +91,25 @@ class Zygote:
         self.process.stdout.close()
 
 
-def tiny(folder: Path, *options: str, task: str = "FetchReach") -> list[str]:
-    """`train` on the command line, tiny."""
+def tiny_arguments(folder: Path, *options: str, task: str = "FetchReach") -> list[str]:
+    """Return the arguments of a tiny_arguments `mrn train`."""
     sizes = [f"--{name.replace('_', '-')}={value}" for name, value in TINY.items()]
     return ["train", task, *sizes, "--run-dir", str(folder), *options]
 
 
 def start(folder: Path, *options: str, task: str = "FetchReach") -> Command:
-    """`mrn train`, tiny."""
-    return Command(*tiny(folder, *options, task=task))
+    """Start a tiny_arguments `mrn train`."""
+    return Command(*tiny_arguments(folder, *options, task=task))
 
 
 def wait_for(folder: Path, process: Command | subprocess.Popen, epochs: int = 1) -> None:
-    """Until so many epochs are done, and saved; the last two checkpoints are kept."""
+    """Wait until the checkpoint after a number of epochs exists."""
     wanted = f"{epochs + 1:06d}-000000"
     until(lambda: any(path.name >= wanted for path in (folder / "checkpoints").glob("0*")), process)
 
 
 def in_a_terminal(*command: str, cwd: Path, columns: int = 160) -> tuple[int, str]:
-    """Run a command on a terminal: its exit code, and all that was shown."""
+    """Run a command in a terminal; return its exit code and output."""
     main, child = pty.openpty()
     size = {"COLUMNS": str(columns), "TERM": "xterm-256color"}
     process = subprocess.Popen(command, stdout=child, stderr=child, cwd=cwd, env=os.environ | size)
@@ -118,7 +118,7 @@ def in_a_terminal(*command: str, cwd: Path, columns: int = 160) -> tuple[int, st
     while True:
         try:
             part = os.read(main, 65536)
-        except OSError:  # how a pty says that the other side is closed
+        except OSError:  # the other side of the pty is closed
             break
         if not part:
             break
@@ -133,7 +133,7 @@ def children(pid: int) -> list[int]:
 
 
 class Terminal:
-    """All that is shown on a terminal, read as it comes: one that nobody reads stops a program."""
+    """Pseudo-terminal, read continuously because a full buffer blocks the program."""
 
     def __init__(self, main: int) -> None:
         self.main, self.shown = main, b""
@@ -144,22 +144,22 @@ class Terminal:
         while True:
             try:
                 self.shown += os.read(self.main, 65536)
-            except OSError:  # how a pty says that the other side is closed
+            except OSError:  # the other side of the pty is closed
                 break
 
     def press_ctrl_c(self) -> None:
-        os.write(self.main, b"\x03")  # what the key sends
+        os.write(self.main, b"\x03")  # the code of the key
 
     def end(self, process: subprocess.Popen) -> int:
-        """Wait for the program: its exit code."""
+        """Wait for the program and return its exit code."""
         code = process.wait(timeout=120)
         self.reader.join(30)
         os.close(self.main)
         return code
 
 
-def on_a_terminal(*command: object) -> tuple[subprocess.Popen, Terminal]:
-    """Start a command that a terminal belongs to, and the terminal."""
+def start_in_terminal(*command: object) -> tuple[subprocess.Popen, Terminal]:
+    """Start a command with a controlling terminal; return both."""
     main, child = pty.openpty()
     process = subprocess.Popen(
         list(map(str, command)),
@@ -171,7 +171,7 @@ def on_a_terminal(*command: object) -> tuple[subprocess.Popen, Terminal]:
 
 
 def same_run(one: Path, other: Path) -> bool:
-    """Whether two runs ended with the same weights and the same metrics, timings aside."""
+    """Return whether two runs have the same weights and metrics, except for timings."""
     assert metrics(one), "no metrics"
     agents = [mrn.load(folder) for folder in (one, other)]
     best = [mrn.load(folder, "best") for folder in (one, other)]

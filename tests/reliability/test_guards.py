@@ -1,4 +1,4 @@
-"""Environments and numbers that fail: the run stops with a reason, and keeps what it had."""
+"""Failing environments and non-finite numbers: the run stops with a reason and keeps its data."""
 
 import resource
 import shutil
@@ -21,54 +21,54 @@ from tests.commands import mrn as mrn_command
 from tests.reliability.helpers import same_run, start
 from tests.training.helpers import TINY, tiny_run
 
-OWN = "tests.envs.custom_envs:"
+CUSTOM = "tests.envs.custom_envs:"
 FILE = str(Path(__file__).parents[1] / "envs" / "custom_envs.py")
 
 
 @pytest.mark.parametrize(
     ("env", "options", "message"),
     [
-        ("GoesNaN-v0", (), "not a finite number in the environment's achieved (environment 0, st"),
+        ("GoesNaN-v0", (), "the achieved of the environment is not finite (environment 0, step"),
         ("PaysNaN-v0", (), "not a finite number in the reward (environment 0): nan"),
         ("Raises-v0", (), "ZeroDivisionError: division by zero in the simulator (" + FILE),
         ("Raises-v0", ("--async-envs",), "division by zero in the simulator (" + FILE),
         ("Dies-v0", ("--async-envs",), "died during a step"),
-        ("Hangs-v0", ("--async-envs", "--env-timeout=2"), "did not respond to a step within 2 seconds"),
+        ("Hangs-v0", ("--async-envs", "--env-timeout=2"), "not respond to a step within 2 seconds"),
     ],
 )
-def test_an_environment_that_fails(tmp_path, env, options, message):
-    began = time.monotonic()
-    process = start(tmp_path / "run", *options, task=OWN + env)
+def test_failing_environment_stops_the_run(tmp_path, env, options, message):
+    started = time.monotonic()
+    process = start(tmp_path / "run", *options, task=CUSTOM + env)
     _, errors = process.communicate(timeout=40)
     assert process.returncode == 3, errors
-    # Of an error in a worker, Gymnasium prints the environment's own traceback before.
+    # Gymnasium prints the traceback of an error in a worker before our message.
     assert message in errors.splitlines()[-1]
     assert errors.count("Traceback") == (env == "Raises-v0" and "--async-envs" in options), errors
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - started < 30
 
 
-# So many episodes that a piece of the replay is larger than the weights: limits on the size of
-# files tell them apart.
-LARGER = {"num_envs": 4, "buffer_size": 500}
+# Enough episodes to make a replay file larger than the weights, so that a limit on file sizes can
+# allow one and not the other.
+LARGE_REPLAY = {"num_envs": 4, "buffer_size": 500}
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> Path:
-    """A run of three epochs that nothing disturbed."""
+    """An uninterrupted run of three epochs."""
     folder = tmp_path_factory.mktemp("whole") / "run"
-    tiny_run(folder, epochs=3, **LARGER)
+    tiny_run(folder, epochs=3, **LARGE_REPLAY)
     return folder
 
 
 @pytest.fixture(scope="module")
 def two_epochs(tmp_path_factory) -> Path:
-    """The same run, ended earlier; to be copied."""
+    """The same run after two epochs; to be copied."""
     folder = tmp_path_factory.mktemp("two") / "run"
-    tiny_run(folder, epochs=2, **LARGER)
+    tiny_run(folder, epochs=2, **LARGE_REPLAY)
     return folder
 
 
-def test_weights_that_explode_stop_the_run_and_are_not_saved(whole, tmp_path, monkeypatch):
+def test_diverging_weights_stop_the_run_and_are_not_saved(whole, tmp_path, monkeypatch):
     update, calls = DDPG.update, []
 
     def poisoned(self, batch, number, generator):
@@ -81,14 +81,14 @@ def test_weights_that_explode_stop_the_run_and_are_not_saved(whole, tmp_path, mo
     folder = tmp_path / "run"
     with monkeypatch.context() as context:
         context.setattr(DDPG, "update", poisoned)
-        with pytest.raises(RunError, match="critic_loss is not a finite number after 12 updates"):
-            tiny_run(folder, epochs=3, **LARGER)
+        with pytest.raises(RunError, match="critic_loss is not finite after 12 updates"):
+            tiny_run(folder, epochs=3, **LARGE_REPLAY)
     assert [path.name for path in (folder / "checkpoints").glob("0*")] == ["000002-000000"]
-    tiny_run(folder, epochs=3, resume=True, **LARGER)
+    tiny_run(folder, epochs=3, resume=True, **LARGE_REPLAY)
     assert same_run(whole, folder)
 
 
-def test_a_checkpoint_of_infinite_weights_is_refused(tmp_path):
+def test_infinite_weights_are_not_saved(tmp_path):
     from mrn.envs import find_task
     from mrn.runs.checkpoint import Checkpoints
     from mrn.training.trainer import Trainer
@@ -97,15 +97,15 @@ def test_a_checkpoint_of_infinite_weights_is_refused(tmp_path):
         mrn.Config.of("FetchReach", **TINY), find_task("FetchReach", 0.0), torch.device("cpu")
     )
     trainer.agent.algorithm.optimizer.mean[3][0] = float("inf")
-    with pytest.raises(RunError, match="not a finite number in optimizer.mean.3"):
+    with pytest.raises(RunError, match="optimizer.mean.3 contains a non-finite number"):
         Checkpoints(tmp_path).save(trainer, [])
     assert not (tmp_path / "checkpoints").exists()
 
 
-# The weights do not fit; these do, and a piece of the replay does not; the state does not.
+# Too small for the weights, for a replay file, and for the state.
 @pytest.mark.parametrize("limit", [2_000, 20_000, 40_000])
-def test_a_disk_that_fills_during_a_save(whole, two_epochs, tmp_path, limit):
-    """A limit on the size of files makes the same error: some files can be written, some not."""
+def test_full_disk_leaves_earlier_checkpoints_untouched(whole, two_epochs, tmp_path, limit):
+    """A limit on file sizes raises the same error as a full disk, for large files only."""
     folder = tmp_path / "run"
     shutil.copytree(two_epochs, folder)
     files = (folder / "checkpoints").rglob("*")
@@ -119,28 +119,28 @@ def test_a_disk_that_fills_during_a_save(whole, two_epochs, tmp_path, limit):
     assert "untouched" in result.stderr
     assert "Traceback" not in result.stderr
     assert {path: path.read_bytes() for path in before} == before
-    tiny_run(folder, epochs=3, resume=True, **LARGER)
+    tiny_run(folder, epochs=3, resume=True, **LARGE_REPLAY)
     assert same_run(whole, folder)
 
 
-def test_other_settings_are_refused_with_the_list_of_fields(two_epochs, tmp_path):
+def test_different_settings_are_rejected_with_a_list(two_epochs, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(two_epochs, folder)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     with pytest.raises(
         mrn.UserError, match="batch_size was 64, now 32; discount was 0.98, now 0.9"
     ):
-        tiny_run(folder, resume=True, batch_size=32, discount=0.9, **LARGER)
+        tiny_run(folder, resume=True, batch_size=32, discount=0.9, **LARGE_REPLAY)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
-def test_a_finished_run_can_be_trained_longer_on_other_threads(whole, two_epochs, tmp_path):
+def test_finished_run_can_be_extended_with_other_threads(whole, two_epochs, tmp_path):
     shutil.copytree(two_epochs, tmp_path / "run")
     other = {"threads": 2, "checkpoint_every": 5}
-    with pytest.warns(UserWarning, match="threads was 1, now 2"):  # its digits may differ
-        tiny_run(tmp_path / "run", epochs=3, resume=True, **other, **LARGER)
+    with pytest.warns(UserWarning, match="threads was 1, now 2"):  # results may differ
+        tiny_run(tmp_path / "run", epochs=3, resume=True, **other, **LARGE_REPLAY)
     assert same_run(whole, tmp_path / "run")
-    agent = tiny_run(tmp_path / "run", epochs=3, resume=True, **LARGER)  # nothing left to do
+    agent = tiny_run(tmp_path / "run", epochs=3, resume=True, **LARGE_REPLAY)  # already finished
     assert agent.config.epochs == 3
 
 
@@ -175,7 +175,7 @@ def test_memory_does_not_grow_over_100_000_updates(count):
     count(f"resident memory after 10,000 updates {early:,} KiB, after 100,000 {late:,} KiB")
 
 
-def test_a_replay_beyond_memory_is_refused():
+def test_replay_buffer_beyond_memory_is_rejected():
     shape = replace(TASKS["FetchReach"].spec, state_dim=10**6)
     with pytest.raises(mrn.UserError, match="not enough memory .* of 500,000,000 transitions"):
         ReplayBuffer(shape, 5 * 10**8, torch.device("cpu"))

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM, and two processes on one folder."""
+"""Ctrl-C, SIGTERM, and two processes in one run folder."""
 
 import os
 import re
@@ -10,10 +10,10 @@ import pytest
 from tests.commands import MRN, Command, mrn, until
 from tests.reliability.helpers import (
     children,
-    on_a_terminal,
     same_run,
     start,
-    tiny,
+    start_in_terminal,
+    tiny_arguments,
     wait_for,
 )
 from tests.training.helpers import tiny_run
@@ -29,29 +29,32 @@ def alive(pid: int) -> bool:
 
 
 def start_with_workers(folder: Path, task: str = SLOW) -> tuple[Command, list[int]]:
-    """A run in its first cycles, and its worker processes."""
+    """Start a run with worker processes; return both."""
     process = start(folder, "--async-envs", "--num-envs=4", "--eval-episodes=0", LONG, task=task)
-    until(lambda: "on cpu, replay" in process.shown()[0], process)  # it listens to signals now
+    until(
+        lambda: "on cpu, replay" in process.shown()[0], process
+    )  # the signal handler is installed
     workers = children(process.pid)
-    assert len(workers) == 5  # one of them for evaluations
+    assert len(workers) == 5  # one of them for evaluation
     return process, workers
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> Path:
-    """The run that nothing interrupted."""
-    folder = tmp_path_factory.mktemp("whole") / "run"
+def uninterrupted(tmp_path_factory) -> Path:
+    """An uninterrupted run."""
+    folder = tmp_path_factory.mktemp("uninterrupted") / "run"
     tiny_run(folder, cycles=12)
     return folder
 
 
-def test_sigterm_saves_in_the_middle_of_an_epoch(whole, tmp_path):
+def test_sigterm_saves_in_the_middle_of_an_epoch(uninterrupted, tmp_path):
     process = start(tmp_path / "run", LONG)
     wait_for(tmp_path / "run", process)
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 143
-    assert f"SIGTERM: saved; to go on: mrn resume {tmp_path / 'run'}" in errors
+    resume = f"mrn resume {tmp_path / 'run'}"
+    assert re.search(f"SIGTERM: saved.*: {re.escape(resume)}", errors)
     assert "Traceback" not in errors
     names = sorted(path.name for path in (tmp_path / "run" / "checkpoints").glob("0*"))
     epoch, cycle = map(int, names[-1].split("-"))
@@ -60,39 +63,39 @@ def test_sigterm_saves_in_the_middle_of_an_epoch(whole, tmp_path):
     resumed = mrn("resume", tmp_path / "run")
     assert resumed.returncode == 0, resumed.stderr
     assert f"resumed at epoch 2, cycle {cycle}" in resumed.stdout
-    assert same_run(whole, tmp_path / "run")
+    assert same_run(uninterrupted, tmp_path / "run")
 
 
-def test_ctrl_c_in_a_terminal(whole, tmp_path):
-    process, terminal = on_a_terminal(MRN, *tiny(tmp_path / "run", LONG))
+def test_ctrl_c_in_a_terminal_saves(uninterrupted, tmp_path):
+    process, terminal = start_in_terminal(MRN, *tiny_arguments(tmp_path / "run", LONG))
     wait_for(tmp_path / "run", process)
     terminal.press_ctrl_c()
     assert terminal.end(process) == 130
     shown = terminal.shown
     assert b"mrn resume" in shown
-    notice = shown.find(b"saving after this cycle; once more to quit now")
+    notice = shown.find(b"saving after this cycle; ")
     assert 0 <= notice < shown.find(b"mrn resume")
     assert b"Traceback" not in shown
     again = start(tmp_path / "run", LONG, "--resume")
     _, errors = again.communicate(timeout=120)
     assert again.returncode == 0, errors
-    assert same_run(whole, tmp_path / "run")
+    assert same_run(uninterrupted, tmp_path / "run")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_second_signal_ends_at_once_and_leaves_no_process(tmp_path, number):
-    process, workers = start_with_workers(tmp_path / "run", HANGS)  # in a cycle without an end
+def test_second_signal_quits_immediately_and_leaves_no_process(tmp_path, number):
+    process, workers = start_with_workers(tmp_path / "run", HANGS)  # in a cycle that never ends
     process.send_signal(number)
-    until(lambda: "once more to quit now" in process.shown()[1], process)
+    until(lambda: "saving after this cycle; " in process.shown()[1], process)
     process.send_signal(number)
-    assert process.wait(timeout=30) == -number  # and not when the workers are given up
+    assert process.wait(timeout=30) == -number  # without waiting for the workers
     until(lambda: not any(map(alive, workers)), seconds=30)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_workers_end_with_an_interrupted_run(tmp_path, number):
+def test_workers_exit_with_an_interrupted_run(tmp_path, number):
     process, workers = start_with_workers(tmp_path / "run")
-    # A terminal sends Ctrl-C to all of them, and who ends a job may send SIGTERM so.
+    # A terminal sends Ctrl-C to all processes, and a job scheduler may do so with SIGTERM.
     for pid in (process.pid, *workers):
         os.kill(pid, number)
     _, errors = process.communicate(timeout=60)
@@ -103,25 +106,25 @@ def test_workers_end_with_an_interrupted_run(tmp_path, number):
     assert list((tmp_path / "run" / "checkpoints").glob("0*"))
 
 
-def test_workers_that_are_all_killed_are_told_of(tmp_path):
+def test_killed_workers_are_reported(tmp_path):
     process, workers = start_with_workers(tmp_path / "run")
-    for pid in workers:  # those of the evaluation, too, which nobody needs at the time
+    for pid in workers:  # including the idle one for evaluation
         os.kill(pid, signal.SIGKILL)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 3
     assert re.search(r"error: a worker process of .*Slow-v0 died during a (step|reset)", errors)
 
 
-def test_two_processes_on_one_folder(tmp_path):
+def test_second_process_in_a_run_folder_is_rejected(tmp_path):
     folder = tmp_path / "run"
     first = start(folder, LONG)
     wait_for(folder, first)
-    first.send_signal(signal.SIGSTOP)  # so that it is not finished before the second looks
+    first.send_signal(signal.SIGSTOP)  # so that it does not finish before the second starts
     second = start(folder, LONG, "--resume")
     _, errors = second.communicate(timeout=60)
     assert second.returncode == 2
-    assert f"another process (number {first.pid}) is training in {folder}" in errors
-    first.kill()  # a dead process keeps no lock
+    assert f"another process (PID {first.pid}) is training in {folder}" in errors
+    first.kill()  # the lock of a dead process is released
     first.communicate()
     assert (folder / ".lock").exists()
     third = start(folder, LONG, "--resume")

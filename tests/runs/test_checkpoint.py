@@ -1,22 +1,19 @@
-"""Resuming: nothing that is finished is trained again, nothing is lost."""
+"""Resuming: finished epochs are not repeated, and nothing is lost."""
 
 import json
 import os
 import signal
 import time
-import warnings
-from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 
 import mrn
 from mrn import cli
 from mrn.envs import make_envs
 from mrn.runs.layout import checkpoint_folders
-from mrn.runs.provenance import read_config, read_run_info
+from mrn.runs.provenance import read_run_info
 from mrn.runs.run_dir import MUTABLE_SETTINGS
 from mrn.training import trainer
 from mrn.utils.errors import Interrupted
@@ -38,7 +35,7 @@ def remove_checkpoints(folder):
     (folder / "checkpoints").rmdir()
 
 
-def test_a_finished_run_is_left_as_it_is_with_or_without_checkpoints(tmp_path, capsys):
+def test_finished_run_is_not_changed_with_or_without_checkpoints(tmp_path, capsys):
     agent = tiny_run(tmp_path / "run")
     for prepare in (lambda: None, lambda: remove_checkpoints(tmp_path / "run")):
         prepare()
@@ -48,21 +45,23 @@ def test_a_finished_run_is_left_as_it_is_with_or_without_checkpoints(tmp_path, c
         assert contents(tmp_path / "run") == before
         assert "is finished" in capsys.readouterr().out
     with pytest.raises(
-        mrn.UserError, match="after 2 epochs, and it has no checkpoint to go on from"
+        mrn.UserError, match="after 2 epochs, and it has no checkpoint to resume from"
     ):
         tiny_run(tmp_path / "run", epochs=3, resume=True)
     assert contents(tmp_path / "run") == before
 
 
-def test_fewer_epochs_than_there_are_is_refused(tmp_path):
+def test_fewer_epochs_than_completed_are_rejected(tmp_path):
     tiny_run(tmp_path / "run", epochs=3)
     before = contents(tmp_path / "run")
-    with pytest.raises(mrn.UserError, match="has 3 epochs already: --epochs must be at least 3"):
+    with pytest.raises(
+        mrn.UserError, match="already has 3 epochs; epochs must be at least 3, got 2"
+    ):
         tiny_run(tmp_path / "run", epochs=2, resume=True)
     assert contents(tmp_path / "run") == before
 
 
-def test_a_kill_in_the_very_first_write_leaves_a_folder_that_can_be_used(tmp_path):
+def test_folder_is_usable_after_a_kill_during_the_first_write(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / ".config.json.new").write_text('{"conf')
@@ -75,18 +74,18 @@ def test_a_kill_in_the_very_first_write_leaves_a_folder_that_can_be_used(tmp_pat
     assert same_run(folder, other)
 
 
-def test_an_interrupted_epoch_has_taken_the_time_before_too(tmp_path, monkeypatch):
-    play, waited = trainer.play, [0.0]
+def test_epoch_time_includes_the_time_before_an_interruption(tmp_path, monkeypatch):
+    collect, waited = trainer.collect_episodes, [0.0]
 
-    def slow_then_asked_to_end(*args):
-        play(*args)
+    def slow_then_interrupted(*args):
+        collect(*args)
         if not (tmp_path / "run" / "checkpoints").exists():
             waited[0] += 1000
             os.kill(os.getpid(), signal.SIGTERM)
 
     now = SimpleNamespace(perf_counter=lambda: time.perf_counter() + waited[0])
-    monkeypatch.setattr("mrn.training.clock.time", now)
-    monkeypatch.setattr(trainer, "play", slow_then_asked_to_end)
+    monkeypatch.setattr("mrn.runs.clock.time", now)
+    monkeypatch.setattr(trainer, "collect_episodes", slow_then_interrupted)
     with pytest.raises(Interrupted):
         tiny_run(tmp_path / "run")
     saved = checkpoint_folders(tmp_path / "run")[-1]
@@ -100,10 +99,10 @@ def test_an_interrupted_epoch_has_taken_the_time_before_too(tmp_path, monkeypatc
     assert float(first["update_seconds"]) > clock["update"]
     spent = float(first["rollout_seconds"]) + float(first["update_seconds"])
     assert float(first["steps_per_second"]) == pytest.approx(200 / spent, rel=0.02)
-    assert float(second["rollout_seconds"]) < clock["rollout"]  # an epoch of its own
+    assert float(second["rollout_seconds"]) < clock["rollout"]  # a new epoch
 
 
-def test_a_checkpoint_of_before_there_was_a_clock(tmp_path):
+def test_checkpoint_without_a_clock_loads(tmp_path):
     tiny_run(tmp_path / "whole")
     tiny_run(tmp_path / "run", epochs=1)
     for folder in checkpoint_folders(tmp_path / "run"):
@@ -116,30 +115,7 @@ def test_a_checkpoint_of_before_there_was_a_clock(tmp_path):
     assert same_run(tmp_path / "whole", tmp_path / "run")
 
 
-def test_versions_that_changed_are_kept_and_warned_of(tmp_path):
-    tiny_run(tmp_path / "run", epochs=1)
-    file = tmp_path / "run" / "config.json"
-    about = json.loads(file.read_text())
-    now = about["versions"]
-    before = now | {"torch": "1.0", "commit": "abc"}
-    about["versions"] = before
-    about["machine"]["cpu"] = "Abacus"
-    file.write_text(json.dumps(about))
-    told = "otherwise: torch was 1.0, now .*; commit was abc, now .*; cpu was Abacus, now"
-    with pytest.warns(UserWarning, match=told):
-        tiny_run(tmp_path / "run", resume=True)
-    read = read_run_info(tmp_path / "run")
-    assert read.versions == now
-    place = {"cpu": "Abacus", "threads": "1", "device": "cpu"}
-    assert read.earlier_versions == [before | place]
-    assert int(read.machine["cores"]) >= 1
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tiny_run(tmp_path / "run", epochs=3, resume=True)
-    assert read_run_info(tmp_path / "run").earlier_versions == read.earlier_versions
-
-
-def test_stop_at_a_success_rate_and_go_on_later(tmp_path, monkeypatch):
+def test_stop_at_a_success_rate_and_resume_later(tmp_path, monkeypatch):
     from mrn.training import loop
     from mrn.training.evaluation import Evaluation
 
@@ -154,7 +130,7 @@ def test_stop_at_a_success_rate_and_go_on_later(tmp_path, monkeypatch):
     assert [row["success"] for row in metrics(tmp_path / "run")] == ["0.2", "0.96", "0.5", "0.97"]
 
 
-def test_callbacks_see_each_epoch_when_it_is_saved_and_can_end_training(tmp_path):
+def test_callbacks_run_after_saving_and_can_stop_training(tmp_path):
     seen = []
 
     def callback(agent, row):
@@ -169,8 +145,8 @@ def test_callbacks_see_each_epoch_when_it_is_saved_and_can_end_training(tmp_path
     assert same_run(tmp_path / "run", tmp_path / "whole")
 
 
-def test_the_same_run_gives_the_same_bytes(tmp_path):
-    """The library orders its header differently from save to save; ours do not differ."""
+def test_equal_policies_give_identical_files(tmp_path):
+    """The library writes its header in random order; ours is sorted."""
     tiny_run(tmp_path / "a", epochs=1)
     agent = mrn.load(tmp_path / "a")
     written = (tmp_path / "a" / "latest.safetensors").read_bytes()
@@ -181,7 +157,7 @@ def test_the_same_run_gives_the_same_bytes(tmp_path):
 
 
 @pytest.mark.parametrize("every", [1, 5])
-def test_a_run_that_a_callback_ended_goes_on_from_there(tmp_path, every):
+def test_run_stopped_by_a_callback_resumes_bit_identically(tmp_path, every):
     tiny_run(tmp_path / "whole", epochs=3)
     options = {"epochs": 3, "checkpoint_every": every}
     tiny_run(tmp_path / "run", callbacks=[lambda agent, row: row["epoch"] == 2], **options)
@@ -190,7 +166,7 @@ def test_a_run_that_a_callback_ended_goes_on_from_there(tmp_path, every):
     assert same_run(tmp_path / "run", tmp_path / "whole")
 
 
-def test_a_callback_that_predicts_with_noise_does_not_change_training(tmp_path):
+def test_noisy_predictions_in_a_callback_do_not_affect_training(tmp_path):
     observation = {"observation": np.zeros(10), "desired_goal": np.zeros(3)}
     noisy = [lambda agent, row: agent.predict(observation, deterministic=False) and None]
     tiny_run(tmp_path / "watched", callbacks=noisy)
@@ -198,67 +174,67 @@ def test_a_callback_that_predicts_with_noise_does_not_change_training(tmp_path):
     assert same_run(tmp_path / "watched", tmp_path / "alone")
 
 
-def test_all_that_may_be_changed_can_be_typed_and_is_in_force(tmp_path, monkeypatch):
-    """The remedy for a slow worker is a longer time: it must be one that `mrn resume` takes."""
+def test_resume_command_applies_all_mutable_settings(tmp_path, monkeypatch):
+    """The remedy for a slow worker is a longer timeout, so `mrn resume` must accept it."""
     tiny_run(tmp_path / "run", task=WALK, epochs=1, async_envs=True)
     made = []
 
     def spy(*arguments, **options):
-        made.append(arguments[-2:])  # of an engine the last two: workers, env_timeout
+        made.append(arguments[-2:])  # async_envs, env_timeout
         return make_envs(*arguments, **options)
 
-    monkeypatch.setattr("mrn.training.loop.make_envs", spy)
-    asked = {
+    monkeypatch.setattr("mrn.training.setup.make_envs", spy)
+    given = {
         "epochs": "2", "stop_at": "0.99", "device": "cpu", "threads": "1",
         "env_timeout": "5", "checkpoint_every": "3",
     }  # fmt: skip
-    assert set(asked) == set(MUTABLE_SETTINGS) - {"async_envs"}  # which `mrn train --resume` takes
-    options = [f"--{name.replace('_', '-')}={value}" for name, value in asked.items()]
+    assert set(given) == set(MUTABLE_SETTINGS) - {"async_envs"}  # an option of `mrn train --resume`
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
     monkeypatch.setattr("sys.argv", ["mrn", "resume", str(tmp_path / "run"), *options])
     cli.main()
     assert len(metrics(tmp_path / "run")) == 2
     config = read_run_info(tmp_path / "run").config
-    assert {name: str(getattr(config, name)) for name in asked} == asked | {"env_timeout": "5.0"}
-    assert made == [(True, 5.0)] * 2  # those of training, and of evaluation
+    assert {name: str(getattr(config, name)) for name in given} == given | {"env_timeout": "5.0"}
+    assert made == [(True, 5.0)] * 2  # for training and for evaluation
 
 
-def test_what_cannot_go_on_is_left_alone(tmp_path):
-    """A finished run whose checkpoints are gone, and perhaps its metrics, is not overwritten."""
+def test_run_without_checkpoints_is_not_overwritten(tmp_path):
+    """A finished run without checkpoints, and perhaps without metrics, is not overwritten."""
     folder = tmp_path / "run"
     tiny_run(folder)
     remove_checkpoints(folder)
-    (folder / "checkpoints").mkdir()  # a removal that was cut short
+    (folder / "checkpoints").mkdir()  # an incomplete removal
     before = contents(folder)
-    with pytest.raises(mrn.UserError, match="no checkpoint to go on from"):
+    with pytest.raises(mrn.UserError, match="no checkpoint to resume from"):
         tiny_run(folder, epochs=4, resume=True)
     assert contents(folder) == before
     metrics_file = folder / "metrics.csv"
     metrics_file.write_bytes(metrics_file.read_bytes()[:-1])
     before = contents(folder)
-    with pytest.raises(mrn.UserError, match="cut off.*no checkpoint to go on from"):
+    with pytest.raises(mrn.UserError, match="truncated.*no checkpoint to resume from"):
         tiny_run(folder, resume=True)
     assert contents(folder) == before
 
 
-def test_settings_are_as_they_were_when_no_checkpoint_is_whole(tmp_path):
+def test_nothing_changes_if_no_checkpoint_is_valid(tmp_path):
     folder = tmp_path / "run"
     tiny_run(folder)
     for path in checkpoint_folders(folder):
         (path / "complete").write_text("no")
     before = contents(folder)
-    with pytest.raises(mrn.UserError, match="no checkpoint in .* is whole"):
+    with pytest.raises(mrn.UserError, match="no checkpoint in .* is valid"):
         tiny_run(folder, epochs=4, resume=True)
     assert contents(folder) == before
 
 
-def test_workers_leave_the_training_process_as_it_is(tmp_path):
+def test_workers_do_not_change_signal_handlers(tmp_path):
     before = signal.getsignal(signal.SIGINT)
     tiny_run(tmp_path / "run", task="tests.envs.custom_envs:Walk-v0", async_envs=True, epochs=1)
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_a_signal_whose_notice_nobody_can_read_is_remembered():
-    with InterruptHandler("saving") as interruption:
+def test_signal_is_stored_if_stderr_is_closed():
+    with InterruptHandler("saving") as handler:
         stderr = os.dup(2)
         reader, writer = os.pipe()
         os.close(reader)
@@ -267,63 +243,19 @@ def test_a_signal_whose_notice_nobody_can_read_is_remembered():
             os.kill(os.getpid(), signal.SIGINT)
         finally:
             os.dup2(stderr, 2)
-        assert interruption.received == signal.SIGINT
+        assert handler.received == signal.SIGINT
 
 
-def test_constructor_arguments_are_what_json_gives_back():
-    config = mrn.Config.of("Pond-v0", env_kwargs={"size": (3, 4)})
-    assert config.env_kwargs == {"size": [3, 4]}
-    for value in ({1, 2}, float("nan")):
-        with pytest.raises(mrn.UserError, match="env_kwargs must be what JSON can hold"):
-            mrn.Config.of("Pond-v0", env_kwargs={"size": value})
-
-
-def test_a_run_keeps_the_threads_it_was_begun_with(tmp_path, monkeypatch):
-    """Two cores now, four later: with as many threads its sums would be rounded otherwise."""
-    monkeypatch.setattr("mrn.utils.device._cores", lambda: 2)
-    used = []
-
-    @contextmanager
-    def noted(count):
-        used.append(count)
-        yield
-
-    monkeypatch.setattr("mrn.training.loop.torch_threads", noted)
-    tiny_run(tmp_path, epochs=1, threads=None)
-    monkeypatch.setattr("mrn.utils.device._cores", lambda: 4)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tiny_run(tmp_path, epochs=2, threads=None, resume=True)
-    with pytest.warns(UserWarning, match="threads was 2, now 3"):  # asked for
-        tiny_run(tmp_path, epochs=3, threads=3, resume=True)
-    tiny_run(tmp_path, epochs=4, threads=None, resume=True)
-    assert [count for count in used if count != 1] == [2, 2, 3, 3]
-    assert read_config(tmp_path).threads is None  # a setting for this machine is no other's
-    assert read_run_info(tmp_path).machine["threads"] == "3"
-
-
-def test_a_run_stays_on_its_kind_of_device_if_that_is_there(tmp_path, monkeypatch):
-    tiny_run(tmp_path, epochs=1)
-    asked = []
-    monkeypatch.setattr(
-        "mrn.training.loop.find_device", lambda name: asked.append(name) or torch.device("cpu")
-    )
-    tiny_run(tmp_path, epochs=2, resume=True)  # where there may be a GPU by now
-    file = tmp_path / "config.json"
-    file.write_text(file.read_text().replace('"device": "cpu"', '"device": "cuda"'))
-    with pytest.warns(UserWarning, match="device was cuda, now cpu"):
-        tiny_run(tmp_path, epochs=3, resume=True)
-    assert asked == ["cpu", "auto"]
-
-
-def test_an_environment_that_has_changed_is_refused(tmp_path):
+def test_changed_environment_is_rejected(tmp_path):
     tiny_run(tmp_path, WALK, epochs=1)
     file = tmp_path / "config.json"
     about = json.loads(file.read_text())
     about["task"] |= {"horizon": 7, "action_high": [10.0]}
     file.write_text(json.dumps(about))
     before = contents(tmp_path)
-    with pytest.raises(mrn.UserError, match="has changed since: action_high was") as refused:
+    with pytest.raises(
+        mrn.UserError, match="has changed since the run started: action_high"
+    ) as error:
         tiny_run(tmp_path, WALK, epochs=2, resume=True)
-    assert "horizon was 7, now " in str(refused.value)
+    assert "horizon was 7, now " in str(error.value)
     assert contents(tmp_path) == before

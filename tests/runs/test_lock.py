@@ -1,3 +1,5 @@
+"""Lock on a run folder."""
+
 import errno
 import fcntl
 import os
@@ -9,28 +11,28 @@ from mrn.utils.errors import UserError
 
 
 @pytest.mark.parametrize("code", [errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS])
-def test_storage_without_locks_is_not_another_process(tmp_path, monkeypatch, code):
-    def refuse(*_):
+def test_storage_without_locks_has_its_own_message(tmp_path, monkeypatch, code):
+    def fail_to_lock(*_):
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(fcntl, "flock", refuse)
-    with pytest.raises(UserError, match="has no file locks") as caught:
+    monkeypatch.setattr(fcntl, "flock", fail_to_lock)
+    with pytest.raises(UserError, match="does not support file locks") as caught:
         RunLock(tmp_path)
     assert "another process" not in str(caught.value)
-    assert "--runs" in str(caught.value)
+    assert "on another disk" in str(caught.value)
     assert not is_held(tmp_path)
 
 
-def test_another_holder_is_named(tmp_path):
+def test_error_names_the_process_that_holds_the_lock(tmp_path):
     lock = RunLock(tmp_path)
-    with pytest.raises(UserError, match=rf"another process \(number {os.getpid()}\)"):
+    with pytest.raises(UserError, match=rf"another process \(PID {os.getpid()}\)"):
         RunLock(tmp_path)
     assert is_held(tmp_path)
     lock.close()
     assert not is_held(tmp_path)
 
 
-def test_what_else_goes_wrong_is_not_blamed_on_a_lock(tmp_path, monkeypatch):
+def test_other_errors_are_not_attributed_to_a_lock(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 

@@ -1,18 +1,21 @@
-"""What a run says of the code that trained it."""
+"""Provenance: commit, versions and machine of a run."""
 
 import json
 import os
 import subprocess
+import warnings
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import torch
 
-from mrn.runs.provenance import commit
+from mrn.runs.provenance import commit, read_config, read_run_info
 from tests.training.helpers import tiny_run
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """Git without the settings of whoever runs the tests."""
+    """Run git without the user's configuration."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     clean |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     command = ["git", "-c", "user.name=me", "-c", "user.email=me@example.org", *arguments]
@@ -21,7 +24,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 @pytest.fixture
 def code(tmp_path):
-    """A folder of code that is committed."""
+    """Folder of committed code."""
     folder = tmp_path / "src" / "code"
     folder.mkdir(parents=True)
     (folder / "a.py").write_text("1")
@@ -31,7 +34,7 @@ def code(tmp_path):
     return folder
 
 
-def test_the_commit_is_the_last_one_of_the_code(code, tmp_path):
+def test_commit_is_the_last_one_that_changed_the_code(code, tmp_path):
     first = git(tmp_path, "rev-parse", "HEAD")
     (tmp_path / "notes").write_text("not code")
     assert commit(code) == {"commit": first}
@@ -44,7 +47,7 @@ def test_the_commit_is_the_last_one_of_the_code(code, tmp_path):
     assert commit(code) == {"commit": git(tmp_path, "rev-parse", "HEAD")}
 
 
-def test_a_repository_that_does_not_track_the_code_is_not_named(code, tmp_path, monkeypatch):
+def test_repository_that_does_not_track_the_code_is_ignored(code, tmp_path, monkeypatch):
     installed = tmp_path / ".venv" / "code"
     installed.mkdir(parents=True)
     (installed / "a.py").write_text("1")
@@ -62,16 +65,16 @@ def test_a_repository_that_does_not_track_the_code_is_not_named(code, tmp_path, 
     assert commit(installed) == {}
 
 
-def test_git_is_asked_without_writing(code, tmp_path):
+def test_git_does_not_write_to_the_repository(code, tmp_path):
     index = tmp_path / ".git" / "index"
-    (code / "a.py").touch()  # which git status would note in the index
+    (code / "a.py").touch()  # git status would refresh the index
     before = index.stat()
     commit(code)
     after = index.stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-def test_where_git_cannot_tell_edits_that_is_said(code, tmp_path, monkeypatch):
+def test_unknown_edits_are_marked(code, tmp_path, monkeypatch):
     real = subprocess.check_output(["which", "git"], text=True).strip()
     fake = tmp_path / "bin" / "git"
     fake.parent.mkdir()
@@ -81,13 +84,74 @@ def test_where_git_cannot_tell_edits_that_is_said(code, tmp_path, monkeypatch):
     assert commit(code)["commit"].endswith(", perhaps edited")
 
 
-def test_without_git_no_commit_is_named(tmp_path, monkeypatch):
+def test_no_commit_without_git(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert commit() == {}
 
 
-def test_a_run_names_the_commit(tmp_path, monkeypatch):
+def test_run_records_the_commit(tmp_path, monkeypatch):
     monkeypatch.setattr("mrn.runs.provenance.commit", lambda: {"commit": "abc, edited"})
     tiny_run(tmp_path / "run", epochs=1)
     about = json.loads((tmp_path / "run" / "config.json").read_text())
     assert about["versions"]["commit"] == "abc, edited"
+
+
+def test_changed_versions_warn_and_are_recorded(tmp_path):
+    tiny_run(tmp_path / "run", epochs=1)
+    file = tmp_path / "run" / "config.json"
+    about = json.loads(file.read_text())
+    now = about["versions"]
+    before = now | {"torch": "1.0", "commit": "abc"}
+    about["versions"] = before
+    about["machine"]["cpu"] = "Abacus"
+    file.write_text(json.dumps(about))
+    message = "setup: torch was 1.0, now .*; commit was abc, now .*; cpu was Abacus, now"
+    with pytest.warns(UserWarning, match=message):
+        tiny_run(tmp_path / "run", resume=True)
+    read = read_run_info(tmp_path / "run")
+    assert read.versions == now
+    place = {"cpu": "Abacus", "threads": "1", "device": "cpu"}
+    assert read.earlier_versions == [before | place]
+    assert int(read.machine["cores"]) >= 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tiny_run(tmp_path / "run", epochs=3, resume=True)
+    assert read_run_info(tmp_path / "run").earlier_versions == read.earlier_versions
+
+
+def test_resumed_run_keeps_its_number_of_threads(tmp_path, monkeypatch):
+    """A run started on two cores keeps two threads on four: more would change rounding."""
+    monkeypatch.setattr("mrn.utils.device._cores", lambda: 2)
+    used = []
+
+    @contextmanager
+    def spy(count):
+        used.append(count)
+        yield
+
+    monkeypatch.setattr("mrn.training.setup.torch_threads", spy)
+    tiny_run(tmp_path, epochs=1, threads=None)
+    monkeypatch.setattr("mrn.utils.device._cores", lambda: 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tiny_run(tmp_path, epochs=2, threads=None, resume=True)
+    with pytest.warns(UserWarning, match="threads was 2, now 3"):  # explicit
+        tiny_run(tmp_path, epochs=3, threads=3, resume=True)
+    tiny_run(tmp_path, epochs=4, threads=None, resume=True)
+    assert [count for count in used if count != 1] == [2, 2, 3, 3]
+    assert read_config(tmp_path).threads is None  # the setting itself stays open for other machines
+    assert read_run_info(tmp_path).machine["threads"] == "3"
+
+
+def test_resumed_run_keeps_its_type_of_device(tmp_path, monkeypatch):
+    tiny_run(tmp_path, epochs=1)
+    given = []
+    monkeypatch.setattr(
+        "mrn.training.setup.find_device", lambda name: given.append(name) or torch.device("cpu")
+    )
+    tiny_run(tmp_path, epochs=2, resume=True)  # possibly on a machine with a GPU
+    file = tmp_path / "config.json"
+    file.write_text(file.read_text().replace('"device": "cpu"', '"device": "cuda"'))
+    with pytest.warns(UserWarning, match="device was cuda, now cpu"):
+        tiny_run(tmp_path, epochs=3, resume=True)
+    assert given == ["cpu", "auto"]

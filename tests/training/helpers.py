@@ -1,4 +1,4 @@
-"""A run that is real but small."""
+"""A real but tiny training run, and helpers to compare runs."""
 
 import csv
 from pathlib import Path
@@ -13,10 +13,10 @@ TINY = {
     "cycles": 2,
     "num_envs": 2,
     "gradient_steps": 3,
-    "eval_episodes": 3,  # two rounds, the second with one to spare
+    "eval_episodes": 3,  # two rollouts, with one surplus episode
     "batch_size": 64,
     "hidden_dim": 16,
-    "buffer_size": 250,  # full in the second epoch
+    "buffer_size": 250,  # reached in the second epoch
     "threads": 1,
 }
 
@@ -38,7 +38,7 @@ def same_weights(one: mrn.Agent, other: mrn.Agent) -> bool:
 
 
 def straight(observation):
-    """Walk to the goal: a policy that solves FetchReach."""
+    """Move straight to the goal, which solves FetchReach."""
     action = np.zeros((len(observation.goal), 4))
     action[:, :3] = (observation.goal - observation.achieved) * 10
     return action.clip(-1, 1)

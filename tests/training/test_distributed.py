@@ -1,4 +1,4 @@
-"""A run of two processes: the same weights in both, the batch of one, and one folder."""
+"""Two ranks: equal weights, the gradient of the whole batch, and one run folder."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from mrn.training.evaluation import evaluate
 from mrn.training.trainer import Trainer
 from mrn.utils.seeding import derive_seed
 from tests.algorithms.helpers import generator, make_algorithm, random_batch
-from tests.ranks import in_team
+from tests.ranks import run_in_ranks
 from tests.reliability.helpers import same_run
 from tests.training.helpers import TINY, metrics, straight, tiny_run
 
@@ -22,35 +22,35 @@ CPU = torch.device("cpu")
 
 
 def fingerprints(folder: Path, agent: str) -> list[list[str]]:
-    """Of all processes, after each update of a run."""
+    """Return the fingerprints of all ranks after each update of a run."""
     found, kind = [], find_algorithm(agent)
     trainers: list[Trainer] = []
-    begin, update = Trainer.__init__, kind.update
+    init, update = Trainer.__init__, kind.update
 
-    def noted_begin(trainer, *arguments):
+    def spy_init(trainer, *arguments):
         trainers.append(trainer)
-        begin(trainer, *arguments)
+        init(trainer, *arguments)
 
-    def noted_update(*arguments):
+    def spy_update(*arguments):
         losses = update(*arguments)
         found.append(trainers[0].ranks.all_gather_text(trainers[0].fingerprint()))
         return losses
 
-    Trainer.__init__, kind.update = noted_begin, noted_update
+    Trainer.__init__, kind.update = spy_init, spy_update
     tiny_run(folder, algo=agent, epochs=1)
     return found
 
 
 @pytest.mark.parametrize("algo", ALGORITHMS)
-def test_both_processes_have_the_same_weights_after_each_update(algo, tmp_path):
-    ours, theirs = in_team(2, tmp_path, fingerprints, tmp_path / "run", algo)
+def test_ranks_have_equal_weights_after_each_update(algo, tmp_path):
+    ours, theirs = run_in_ranks(2, tmp_path, fingerprints, tmp_path / "run", algo)
     assert len(ours) == 6
     assert ours == theirs
-    assert all(len(set(each)) == 1 for each in ours)  # in both processes
-    assert len({each[0] for each in ours}) == 6  # and others after each update
+    assert all(len(set(each)) == 1 for each in ours)  # equal on both ranks
+    assert len({each[0] for each in ours}) == 6  # and different after each update
 
 
-def gradients_of_a_half(agent: str, settings: dict) -> list[torch.Tensor]:
+def gradients_of_half_a_batch(agent: str, settings: dict) -> list[torch.Tensor]:
     with join_ranks() as ranks:
         algorithm, batch = make_algorithm(ALGORITHMS[agent], **settings), random_batch(64)
         kept: list[torch.Tensor] = []
@@ -63,12 +63,12 @@ def gradients_of_a_half(agent: str, settings: dict) -> list[torch.Tensor]:
         return kept
 
 
-# TD3 and SAC draw random numbers, and the best of WGCSL are those of a process's own batches.
+# TD3 and SAC draw random numbers, and the quantile of WGCSL is that of a rank's own batches.
 @pytest.mark.parametrize(
     ("algo", "settings"), [("ddpg", {}), ("gcsl", {}), ("wgcsl", {"best_quantile": 0.0})]
 )
-def test_the_mean_gradient_of_two_halves_is_that_of_the_batch(algo, settings, tmp_path):
-    ours, theirs = in_team(2, tmp_path, gradients_of_a_half, algo, settings)
+def test_mean_gradient_of_two_halves_is_the_batch_gradient(algo, settings, tmp_path):
+    ours, theirs = run_in_ranks(2, tmp_path, gradients_of_half_a_batch, algo, settings)
     algorithm = make_algorithm(ALGORITHMS[algo], **settings)
     algorithm.update(random_batch(64), 1, generator())
     whole = [w.grad for optimizer in algorithm.optimizers.values() for w in optimizer.weights]
@@ -78,7 +78,7 @@ def test_the_mean_gradient_of_two_halves_is_that_of_the_batch(algo, settings, tm
         torch.testing.assert_close(one, expected, rtol=1e-5, atol=1e-7)
 
 
-def trainer_after_a_cycle(ranks, engine: str) -> Trainer:
+def trainer_after_collecting(ranks, engine: str) -> Trainer:
     settings = {k: v for k, v in TINY.items() if k != "threads"} | {"num_envs": 4}
     config = Config.of("FetchReach", engine=engine, warmup_episodes=4, **settings)
     trainer = Trainer(config, find_task("FetchReach"), CPU, ranks)
@@ -90,7 +90,7 @@ def trainer_after_a_cycle(ranks, engine: str) -> Trainer:
 
 def collected(engine: str) -> dict:
     with join_ranks() as ranks:
-        trainer = trainer_after_a_cycle(ranks, engine)
+        trainer = trainer_after_collecting(ranks, engine)
         rows, norm = trainer.replay.read(0), trainer.agent.normalizer
         return {
             "goals": rows["goal"][rows["since_start"] == 0],
@@ -105,16 +105,16 @@ def collected(engine: str) -> dict:
 
 
 @pytest.mark.parametrize("engine", ["envpool", "gymnasium"])
-def test_two_processes_play_the_episodes_of_one(engine, tmp_path):
-    ours, theirs = in_team(2, tmp_path, collected, engine)
+def test_two_ranks_play_the_same_episodes_as_one(engine, tmp_path):
+    ours, theirs = run_in_ranks(2, tmp_path, collected, engine)
     alone = collected(engine)
     assert torch.equal(torch.cat([ours["goals"], theirs["goals"]]), alone["goals"])
     assert len(torch.unique(alone["goals"], dim=0)) == 4
-    assert not torch.equal(ours["actions"], theirs["actions"])  # the noise is their own
+    assert not torch.equal(ours["actions"], theirs["actions"])  # each rank has its own noise
     assert ours["steps"] == theirs["steps"] == alone["steps"] == 200
-    assert ours["capacity"] == theirs["capacity"] == 2 * 51  # of 250 transitions, half each
+    assert ours["capacity"] == theirs["capacity"] == 2 * 51  # half of 250 transitions each
     assert alone["capacity"] == 5 * 51
-    # The statistics are those of all that both have seen, and the same in both.
+    # The statistics cover the data of both ranks, and are the same on both.
     assert ours["count"] == theirs["count"] == 200
     assert torch.equal(ours["mean"], theirs["mean"])
     assert torch.equal(ours["scale"], theirs["scale"])
@@ -137,26 +137,26 @@ def evaluation(engine: str, episodes: int, envs_each: int, trained: bool = False
 
 
 @pytest.mark.parametrize(("engine", "episodes"), [("envpool", 11), ("gymnasium", 9)])
-def test_an_evaluation_does_not_depend_on_how_many_processes_share_it(engine, episodes, tmp_path):
+def test_evaluation_does_not_depend_on_the_number_of_ranks(engine, episodes, tmp_path):
     alone = evaluation(engine, episodes, 4)
     assert 0 < alone.success < 1
-    assert in_team(2, tmp_path, evaluation, engine, episodes, 2) == [alone, alone]
+    assert run_in_ranks(2, tmp_path, evaluation, engine, episodes, 2) == [alone, alone]
 
 
-def test_a_network_shares_an_evaluation_up_to_rounding(tmp_path):
+def test_network_evaluation_matches_one_rank_up_to_rounding(tmp_path):
     alone = evaluation("envpool", 8, 4, trained=True)
-    ours, theirs = in_team(2, tmp_path, evaluation, "envpool", 8, 2, True)
+    ours, theirs = run_in_ranks(2, tmp_path, evaluation, "envpool", 8, 2, True)
     assert ours == theirs
     assert ours.success == alone.success == 1
-    # Rounding may cost, or save, one of the 8 episodes a step; other episodes differ by more.
+    # Rounding may change one of the 8 episodes by a step; other episodes differ by more.
     assert ours.steps_to_success == pytest.approx(alone.steps_to_success, abs=1 / 8)
 
 
-@pytest.mark.parametrize("algo", ["sac", "wgcsl"])  # two optimisers; a memory of its own
-def test_a_run_of_two_processes_resumes_bit_for_bit(algo, tmp_path):
+@pytest.mark.parametrize("algo", ["sac", "wgcsl"])  # two optimizers; rank-local buffers
+def test_run_of_two_ranks_resumes_bit_identically(algo, tmp_path):
     def train(folder, epochs, resume=False):
         settings = {"algo": algo, "epochs": epochs, "resume": resume, "stop_at": None}
-        in_team(2, tmp_path, tiny, tmp_path / folder, settings)
+        run_in_ranks(2, tmp_path, tiny, tmp_path / folder, settings)
 
     train("whole", 3)
     train("parts", 1)
@@ -165,7 +165,7 @@ def test_a_run_of_two_processes_resumes_bit_for_bit(algo, tmp_path):
         "state-1.safetensors",
         "state.safetensors",
     ]
-    train("parts", 3, resume=True)  # the replay of each was full by then
+    train("parts", 3, resume=True)  # with full replay buffers
     assert same_run(tmp_path / "whole", tmp_path / "parts")
     (last, *_) = sorted((tmp_path / "parts" / "checkpoints").glob("0*"), reverse=True)
     assert {path.name for path in last.iterdir()} == {
@@ -183,22 +183,22 @@ def tiny(folder: Path, settings: dict) -> None:
     tiny_run(folder, **settings)
 
 
-def test_two_processes_are_another_run_than_one(tmp_path):
-    """Their noise is not the same: digits differ, and config.json says how many there were."""
-    in_team(2, tmp_path, tiny, tmp_path / "two", {"epochs": 1})
+def test_number_of_ranks_changes_the_run(tmp_path):
+    """Noise differs between ranks, so results differ; config.json has the number of ranks."""
+    run_in_ranks(2, tmp_path, tiny, tmp_path / "two", {"epochs": 1})
     tiny_run(tmp_path / "one", epochs=1)
     assert metrics(tmp_path / "two") != metrics(tmp_path / "one")
     assert '"processes": 2' in (tmp_path / "two" / "config.json").read_text()
     assert '"processes": 1' in (tmp_path / "one" / "config.json").read_text()
 
 
-def called(folder: Path) -> int:
-    """How often a callback was called, of a run that it ends."""
+def count_calls(folder: Path) -> int:
+    """Return the number of calls of a callback that stops the run."""
     calls = []
     tiny_run(folder, epochs=4, callbacks=[lambda agent, row: bool(calls.append(row)) or True])
     return len(calls)
 
 
-def test_callbacks_are_called_once_and_end_all_processes(tmp_path):
-    assert in_team(2, tmp_path, called, tmp_path / "run") == [1, 0]
+def test_callback_runs_on_rank_0_and_stops_all_ranks(tmp_path):
+    assert run_in_ranks(2, tmp_path, count_calls, tmp_path / "run") == [1, 0]
     assert len(metrics(tmp_path / "run")) == 1

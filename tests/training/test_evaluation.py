@@ -1,4 +1,4 @@
-"""Evaluation: what counts as success, on either engine."""
+"""Evaluation: the definition of success, on both engines."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from mrn.utils.intervals import wilson
 from tests.envs import custom_envs
 from tests.training.helpers import straight
 
-SHAPE = TASKS["FetchReach"].spec
+SPEC = TASKS["FetchReach"].spec
 
 
 def idle(observation):
@@ -22,8 +22,8 @@ def idle(observation):
 
 
 @pytest.mark.parametrize("engine", ["envpool", "gymnasium"])
-def test_a_policy_that_solves_the_task_and_one_that_does_not(engine):
-    with make_envs(SHAPE, 8, engine) as envs:
+def test_good_policy_succeeds_and_idle_policy_fails(engine):
+    with make_envs(SPEC, 8, engine) as envs:
         good = evaluate(envs, straight, 20, seed=1)
         bad = evaluate(envs, idle, 20, seed=1)
     assert good.episodes == 20
@@ -33,27 +33,27 @@ def test_a_policy_that_solves_the_task_and_one_that_does_not(engine):
     assert bad.success < 0.3
 
 
-def test_a_seed_decides_the_result():
-    with make_envs(SHAPE, 8) as envs:
+def test_seed_determines_the_result():
+    with make_envs(SPEC, 8) as envs:
         results = [evaluate(envs, straight, 12, seed) for seed in (5, 600, 5)]
     assert results[0] == results[2]
     assert results[0].steps_to_success != results[1].steps_to_success
 
 
 def test_first_success_by_hand():
-    episodes = Episodes.allocate(SHAPE, 4)
+    episodes = Episodes.allocate(SPEC, 4)
     episodes.length[:] = [50, 50, 10, 50]
     episodes.success[0, [3, 9]] = True  # reached with the 4th action
-    episodes.success[2, 30] = True  # after its end: belongs to nobody
+    episodes.success[2, 30] = True  # after the end of the episode: ignored
     episodes.success[3, 0] = True
     assert first_success(episodes).tolist() == [4, 0, 0, 1]
 
 
-def test_success_is_taken_at_the_last_step():
-    """Reaching the goal and leaving it again is success at some step, not at the last."""
+def test_success_is_measured_at_the_last_step():
+    """Reaching the goal and leaving it again counts for `success_any`, not for `success`."""
 
     class Script:
-        task, num_envs, first = SHAPE, 2, 0
+        task, num_envs, first = SPEC, 2, 0
 
         def reset(self, seed=None, episode=0):
             from mrn.envs import Observation
@@ -67,7 +67,7 @@ def test_success_is_taken_at_the_last_step():
             from mrn.envs.vector import Step
 
             self.t += 1
-            last = np.array([self.t == SHAPE.horizon] * 2)
+            last = np.array([self.t == SPEC.horizon] * 2)
             success = np.array([self.t == 7, self.t >= 20])
             return Step(self.seen, np.zeros(2, bool), last, success)
 
@@ -76,12 +76,12 @@ def test_success_is_taken_at_the_last_step():
     assert result.interval == wilson(2, 4)
 
 
-def untrained(task: str) -> Agent:
+def untrained_agent(task: str) -> Agent:
     return Agent(mrn.Config.of(task, hidden_dim=16), find_task(task).spec, torch.device("cpu"))
 
 
-def test_an_environment_that_has_changed_since_the_training(tmp_path, monkeypatch):
-    untrained("tests.envs.custom_envs:Grows-v0").save(tmp_path / "policy.safetensors")
+def test_changed_environment_is_rejected(tmp_path, monkeypatch):
+    untrained_agent("tests.envs.custom_envs:Grows-v0").save(tmp_path / "policy.safetensors")
     agent = mrn.load(tmp_path / "policy.safetensors")
     assert agent.evaluate(2).episodes == 2
     monkeypatch.setattr(custom_envs.Grows, "more", 3)
@@ -92,8 +92,8 @@ def test_an_environment_that_has_changed_since_the_training(tmp_path, monkeypatc
         agent.evaluate(2)
 
 
-def test_more_episodes_than_fit_into_memory():
-    agent = untrained("FetchReach")
+def test_too_many_episodes_for_memory():
+    agent = untrained_agent("FetchReach")
     with pytest.raises(mrn.UserError, match="not enough memory: play fewer episodes"):
         agent.evaluate(10**13)
 
@@ -102,7 +102,7 @@ def test_episodes_too_long_for_memory(monkeypatch):
     def allocate(*_):
         raise MemoryError
 
-    agent = untrained("FetchReach")
+    agent = untrained_agent("FetchReach")
     monkeypatch.setattr(Episodes, "allocate", allocate)
     for look in (agent.evaluate, lambda: collect_samples(agent, 1, seed=0)):
         with pytest.raises(mrn.UserError, match="not enough memory: play fewer episodes"):

@@ -1,8 +1,8 @@
-"""Small runs whose numbers are written down: a change of results cannot pass unnoticed.
+"""Golden runs: small runs with recorded results, which detect unintended changes.
 
-Processors round differently, so digits are compared to a part in ten thousand; another order of
-random numbers, another loss or another initial weight is off by far more. A change that is meant
-is recorded by `python -m tests.training.test_golden`, and marked in CHANGELOG.md.
+Processors round differently, so the relative tolerance is 1e-4. A different order of random
+numbers, loss or initial weight deviates by far more. Record an intended change with
+`python -m tests.training.test_golden`, and mention it in CHANGELOG.md.
 """
 
 import json
@@ -34,22 +34,24 @@ CASES = [
 ] + ["envpool dn", "envpool wn", "envpool pqe"]
 
 
-def numbers(case: str, folder: Path) -> dict[str, float]:
-    """The last row of a run's metrics, and the size of each of its tensors."""
+def summary(case: str, folder: Path) -> dict[str, float]:
+    """Return the last row of a run's metrics, and the mean magnitude of each tensor."""
     engine, critic = case.split()
     agent = tiny_run(folder, task="FetchPush", engine=engine, critic=critic, **SETTINGS)
     row = {name: float(value) for name, value in metrics(folder)[-1].items() if value}
-    sizes = {name: value.double().abs().mean().item() for name, value in agent.state_dict().items()}
-    return row | sizes
+    magnitudes = {
+        name: value.double().abs().mean().item() for name, value in agent.state_dict().items()
+    }
+    return row | magnitudes
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_run_gives_the_numbers_that_are_written_down(case, tmp_path):
+def test_run_reproduces_the_recorded_results(case, tmp_path):
     expected = json.loads(FILE.read_text())[case]
-    assert numbers(case, tmp_path / "run") == pytest.approx(expected, rel=1e-4, abs=1e-6)
+    assert summary(case, tmp_path / "run") == pytest.approx(expected, rel=1e-4, abs=1e-6)
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        found = {case: numbers(case, Path(folder) / case) for case in CASES}
+        found = {case: summary(case, Path(folder) / case) for case in CASES}
     FILE.write_text(json.dumps(found, indent=1) + "\n")

@@ -1,1 +1,1 @@
-"""Run folders: settings, metrics, checkpoints, weights and their provenance."""
+"""Run folders: settings, metrics, checkpoints, weights and provenance."""

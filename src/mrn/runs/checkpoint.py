@@ -1,17 +1,18 @@
-"""All that a run needs to go on as if it had never stopped, in files that cannot run code.
+"""Checkpoints: everything a run needs to resume bit-identically, in files that cannot run code.
 
-A checkpoint is a folder named after its position (epoch, cycles done in it):
+A checkpoint is a folder named after its position, the epoch and its completed cycles:
 
-    checkpoints/000004-000000/   state.safetensors   networks, optimiser, normaliser, generators
-                                 checkpoint.json     counters, metrics, names and sums of all files
-                                 complete            the checksum of checkpoint.json
-    checkpoints/replay-*.safetensors                 the replay's rows, in pieces
+    checkpoints/000004-000000/   state.safetensors   networks, optimizer, normalizer, generators
+                                 checkpoint.json     counters, metrics, names and checksums of files
+                                 complete            checksum of checkpoint.json
+    checkpoints/replay-*.safetensors                 rows of the replay buffer, in pieces
 
-It is written aside and renamed when whole. The replay is written once: each checkpoint adds the
-rows that are new and names the pieces that still matter. The last two checkpoints are kept.
+A checkpoint is written to a temporary folder and renamed when complete. Each replay row is written
+once: a checkpoint adds the new rows and lists the pieces that are still needed. The last two
+checkpoints are kept.
 
-Of a run of many processes each writes its part, the others what differs from the leader's:
-state-RANK.safetensors and replay-RANK-*.safetensors. The leader completes the checkpoint.
+With several ranks, each writes its share. Ranks other than 0 write what differs from rank 0:
+state-RANK.safetensors and replay-RANK-*.safetensors. Rank 0 completes the checkpoint.
 """
 
 import json
@@ -28,21 +29,21 @@ from torch import Tensor
 
 from mrn.config import Config
 from mrn.distributed import Ranks
+from mrn.runs.clock import Clock
 from mrn.runs.layout import CHECKPOINTS, checkpoint_folders
 from mrn.runs.metrics import COLUMNS, Row, check_rows
 from mrn.runs.rank_state import (
-    Part,
-    Piece,
-    check_sum,
+    RankState,
+    ReplayPiece,
+    parse_rank_state,
     piece_name,
-    read_part,
     read_tensors,
     state_name,
     tensor_bytes,
+    verify_checksum,
 )
 from mrn.runs.run_dir import check_settings
-from mrn.training.clock import Clock
-from mrn.training.trainer import Trainer
+from mrn.runs.training_state import TrainingState
 from mrn.utils.errors import DIVERGED_HINT, RunError, UserError
 from mrn.utils.files import (
     UnreadableError,
@@ -55,12 +56,12 @@ from mrn.utils.files import (
 from mrn.utils.validation import Validated, from_dict
 
 FORMAT = 1
-KEPT = 2
+MAX_CHECKPOINTS = 2
 
 
 @dataclass(frozen=True)
 class Manifest(Validated):
-    """What checkpoint.json says, apart from the configuration, the metrics and the parts."""
+    """Content of checkpoint.json, without the configuration, the metrics and the rank states."""
 
     format: int
     epoch: int
@@ -68,210 +69,215 @@ class Manifest(Validated):
     env_steps: int
     updates: int
     best: float
-    clock: Clock = field(default_factory=Clock)  # a checkpoint of before there was one has none
+    clock: Clock = field(default_factory=Clock)  # missing in checkpoints of early versions
 
 
-class Saved(NamedTuple):
-    """A checkpoint that was read and found whole."""
+class LoadedCheckpoint(NamedTuple):
+    """A checkpoint that was read and verified."""
 
     path: Path
     manifest: Manifest
     config: Config
     metrics: list[Row]
-    parts: list[Part]
-    state: dict[str, Tensor]
+    rank_states: list[RankState]
+    tensors: dict[str, Tensor]
 
 
 class Checkpoints:
-    """The checkpoints of a run."""
+    """Reader and writer of a run's checkpoints."""
 
     def __init__(self, run: Path) -> None:
-        """Look into a run's folder, which need not exist yet."""
+        """Use the checkpoints in a run folder, which need not exist yet."""
         self.run, self.folder = run, run / CHECKPOINTS
-        self.pieces: list[Piece] = []  # of this process, in the last checkpoint
-        self.named: set[str] = set()  # of all processes
+        self.pieces: list[ReplayPiece] = []  # of this rank, in the last checkpoint
+        self.piece_names: set[str] = set()  # of all ranks, in the last checkpoint
 
-    def save(self, trainer: Trainer, metrics: Sequence[Row]) -> None:
-        """Write a checkpoint, then remove those before the last two; all processes do it together.
+    def save(self, state: TrainingState, metrics: Sequence[Row]) -> None:
+        """Write a checkpoint, then remove all but the last two. All ranks must call it.
 
         Raises:
-            RunError: It cannot be written, or holds a number that is not finite, or the processes
-                do not agree. Earlier ones are as they were.
+            RunError: Writing failed, a number is not finite, or the ranks have diverged. Earlier
+                checkpoints remain valid.
         """
-        ranks, tensors = trainer.ranks, trainer.tensors()
+        ranks, tensors = state.ranks, state.tensors()
         for name, value in tensors.items():
             if not torch.isfinite(value).all():
-                told = f"not a finite number in {name} at the end of a cycle; not saved"
-                raise RunError(f"{told}; {DIVERGED_HINT}", resumable=False)
-        kept = {k: v for k, v in tensors.items() if ranks.is_main or trainer.is_own(k)}
-        final = self.folder / f"{trainer.epoch:06d}-{trainer.cycle:06d}"
-        aside = self.folder / ".new"
+                message = f"{name} contains a non-finite number at the end of a cycle; not saved"
+                raise RunError(f"{message}; {DIVERGED_HINT}", resumable=False)
+        written = {k: v for k, v in tensors.items() if ranks.is_main or state.is_rank_local(k)}
+        final = self.folder / f"{state.epoch:06d}-{state.cycle:06d}"
+        temporary = self.folder / ".new"
         try:
             if ranks.is_main:
                 self.folder.mkdir(exist_ok=True)
-                shutil.rmtree(aside, ignore_errors=True)
-                aside.mkdir()
+                shutil.rmtree(temporary, ignore_errors=True)
+                temporary.mkdir()
             ranks.barrier()
-            pieces, state = self._save_replay(trainer), tensor_bytes(kept)
-            write_atomically(aside / state_name(ranks.rank), state)
-            parts = _gather(_part(checksum(state), trainer, pieces), trainer)
+            pieces, content = self._save_replay(state), tensor_bytes(written)
+            write_atomically(temporary / state_name(ranks.rank), content)
+            rank_states = _gather_rank_states(state, checksum(content), pieces)
             if ranks.is_main:
-                about = {
-                    "format": FORMAT,
-                    **parts[0],
-                    **trainer.counters(),
-                    "metrics": list(metrics),
-                }
-                about |= {"config": trainer.config.to_dict(), "others": parts[1:]}
-                text = json.dumps(about, indent=1, default=asdict).encode()
-                write_atomically(aside / "checkpoint.json", text)
-                write_atomically(aside / "complete", checksum(text).encode())
+                _write_manifest(temporary, state, rank_states, metrics)
                 shutil.rmtree(final, ignore_errors=True)
-                os.replace(aside, final)
+                os.replace(temporary, final)
                 sync_folder(self.folder)
-            ranks.barrier()  # no process ends before all is whole
+            ranks.barrier()  # no rank may exit before the checkpoint is complete
         except OSError as error:
             raise RunError(
-                f"cannot write a checkpoint to {self.folder}: {error.strerror}; earlier ones are "
-                "untouched"
+                f"cannot write a checkpoint to {self.folder}: {error.strerror}; earlier "
+                "checkpoints are untouched"
             ) from error
-        before, self.pieces = self.named, pieces
-        self.named = {piece["name"] for part in parts for piece in part["pieces"]}
+        previous, self.pieces = self.piece_names, pieces
+        self.piece_names = {piece["name"] for each in rank_states for piece in each["pieces"]}
         if ranks.is_main:
-            self._remove_old(before)
+            self._remove_old(previous)
 
-    def load(self, trainer: Trainer) -> list[Row] | None:
-        """Bring a fresh trainer to where the newest whole checkpoint left off.
+    def load(self, state: TrainingState) -> list[Row] | None:
+        """Restore the newest valid checkpoint.
 
         Returns:
-            The metrics so far; None if there is no checkpoint, and nothing was changed.
+            The metrics of the run so far, or None without a checkpoint.
 
         Raises:
-            UserError: No checkpoint is whole, or it belongs to other settings.
+            UserError: No checkpoint is valid, or it was written with other settings.
         """
-        ranks, columns = trainer.ranks, {*COLUMNS, *trainer.metrics}
-        saved, problems = self._newest(columns, ranks) if ranks.is_main else (None, [])
-        (name, *_) = ranks.all_gather_text(saved.path.name if saved else "")  # the leader's choice
+        ranks, columns = state.ranks, {*COLUMNS, *state.metrics}
+        loaded, problems = self._newest(columns, ranks) if ranks.is_main else (None, [])
+        (name, *_) = ranks.all_gather_text(loaded.path.name if loaded else "")  # rank 0 decides
         if not name:
             return None
-        saved = saved or self._verify(self.folder / name, columns, ranks, [ranks.rank])
-        part, replay = saved.parts[ranks.rank], trainer.replay
-        check_settings(saved.config, trainer.config, str(saved.path))
-        trainer.restore(saved.state, {k: getattr(saved.manifest, k) for k in trainer.counters()})
-        replay.start_at(part.oldest_row, part.first_transition)
-        for piece in part.pieces:
-            skip = max(part.oldest_row - piece.start, 0)
+        loaded = loaded or self._verify(self.folder / name, columns, ranks, [ranks.rank])
+        own, replay = loaded.rank_states[ranks.rank], state.replay
+        check_settings(loaded.config, state.config, str(loaded.path))
+        state.restore(loaded.tensors, {k: getattr(loaded.manifest, k) for k in state.counters()})
+        replay.start_at(own.oldest_row, own.first_transition)
+        for piece in own.pieces:
+            skip = max(own.oldest_row - piece.start, 0)
             rows = read_tensors(self.folder / piece.name)
             replay.check(rows, piece.end - piece.start, str(self.folder / piece.name))
             replay.append({name: value[skip:] for name, value in rows.items()})
-        self.pieces = list(part.pieces)
-        self.named = {piece.name for each in saved.parts for piece in each.pieces}
+        self.pieces = list(own.pieces)
+        self.piece_names = {piece.name for each in loaded.rank_states for piece in each.pieces}
         if problems:
-            warnings.warn(f"{problems[0][1]}; going on from {name}", stacklevel=2)
+            warnings.warn(f"{problems[0][1]}; resuming from {name}", stacklevel=2)
             for damaged, _ in problems:
                 shutil.rmtree(damaged, ignore_errors=True)
-        return saved.metrics
+        return loaded.metrics
 
     def _newest(
         self, columns: set[str], ranks: Ranks
-    ) -> tuple[Saved | None, list[tuple[Path, UserError]]]:
-        """The newest checkpoint that is whole, if there is any, and what is wrong with later ones.
+    ) -> tuple[LoadedCheckpoint | None, list[tuple[Path, UserError]]]:
+        """Return the newest valid checkpoint, if any, and the problems of newer ones.
 
         Raises:
-            UserError: There are some, and none is whole.
+            UserError: There are checkpoints, but none is valid.
         """
         problems: list[tuple[Path, UserError]] = []
         for path in reversed(checkpoint_folders(self.run)):
             try:
                 return self._verify(path, columns, ranks, range(ranks.size)), problems
-            except UnreadableError as error:  # it may be whole, and is the newest
-                remedy = f"remove {path} to go on from the checkpoint before it"
+            except UnreadableError as error:  # possibly valid, so do not skip it
+                remedy = f"remove {path} to resume from the previous checkpoint"
                 if error.path.parent != path:
-                    remedy = "the run is lost: all checkpoints need this part of the replay"
-                raise UserError(f"{error}; nothing was changed. If it stays so, {remedy}") from None
+                    remedy = "the run is lost: all checkpoints need this replay file"
+                raise UserError(
+                    f"{error}; nothing was changed. If the error persists, {remedy}"
+                ) from None
             except UserError as error:
                 problems.append((path, error))
         if problems:
             raise UserError(
-                f"no checkpoint in {self.folder} is whole: {problems[0][1]}. Remove the run "
-                "folder to start again"
+                f"no checkpoint in {self.folder} is valid: {problems[0][1]}. Remove the run folder "
+                "to start over"
             )
         return None, []
 
-    def _save_replay(self, trainer: Trainer) -> list[Piece]:
-        """Write the rows that no piece holds yet; the pieces that hold the replay now."""
-        replay = trainer.replay
+    def _save_replay(self, state: TrainingState) -> list[ReplayPiece]:
+        """Write the rows added since the last checkpoint; return all pieces still needed."""
+        replay = state.replay
         needed = [piece for piece in self.pieces if piece.end > replay.oldest]
         start = max(replay.oldest, needed[-1].end if needed else 0)
         if start < replay.written:
             content = tensor_bytes(replay.read(start))
-            name = piece_name(start, trainer.ranks.rank)
+            name = piece_name(start, state.ranks.rank)
             write_atomically(self.folder / name, content)
-            needed.append(Piece(name, start, replay.written, checksum(content)))
+            needed.append(ReplayPiece(name, start, replay.written, checksum(content)))
         return needed
 
-    def _verify(self, path: Path, columns: set[str], ranks: Ranks, needed: Iterable[int]) -> Saved:
-        """Read a checkpoint; an error if anything of these processes is not as it was written."""
+    def _verify(
+        self, path: Path, columns: set[str], ranks: Ranks, needed: Iterable[int]
+    ) -> LoadedCheckpoint:
+        """Read a checkpoint and verify all files of the needed ranks."""
         text = read_limited(path / "checkpoint.json")
         if checksum(text).encode() != read_limited(path / "complete"):
-            raise UserError(f"{path} is damaged: checkpoint.json is not what was written")
+            raise UserError(f"{path} is damaged: the checksum of checkpoint.json does not match")
         about = parse_json(text, str(path / "checkpoint.json"))
         if not isinstance(about, dict) or about.get("format") != FORMAT:
             raise UserError(f"{path} is not a checkpoint of format {FORMAT}")
         config, metrics = about.pop("config", None), about.pop("metrics", None)
-        others = about.pop("others", [])  # a checkpoint of before there were any has none
+        others = about.pop("others", [])  # missing in checkpoints of early versions
         if not isinstance(others, list):
-            raise UserError(f"{path}: the parts of the other processes are not a list")
-        first = {item.name: about.pop(item.name) for item in fields(Part) if item.name in about}
-        parts = [read_part(each, rank, path) for rank, each in enumerate([first, *others])]
-        if len(parts) != ranks.size:
-            raise UserError(f"{path} is of {len(parts)} processes, not of {ranks.size}")
-        names = [state_name(rank) for rank in range(ranks.size)]
-        files = [(path / names[rank], parts[rank].state_sha256) for rank in {0, *needed}]
-        for piece in (piece for rank in needed for piece in parts[rank].pieces):
+            raise UserError(f"{path}: the states of the other ranks are not a list")
+        names = [item.name for item in fields(RankState)]
+        main = {name: about.pop(name) for name in names if name in about}
+        states = [parse_rank_state(each, rank, path) for rank, each in enumerate([main, *others])]
+        if len(states) != ranks.size:
+            raise UserError(f"{path} was written by {len(states)} processes, not {ranks.size}")
+        state_files = [path / state_name(rank) for rank in range(ranks.size)]
+        files = [(state_files[rank], states[rank].state_sha256) for rank in {0, *needed}]
+        for piece in (piece for rank in needed for piece in states[rank].pieces):
             files.append((self.folder / piece.name, piece.sha256))
         for file, expected in files:
-            check_sum(file, expected)
-        state = read_tensors(path / names[0])
+            verify_checksum(file, expected)
+        tensors = read_tensors(state_files[0])
         if not ranks.is_main:
-            state |= read_tensors(path / names[ranks.rank])
-        return Saved(
+            tensors |= read_tensors(state_files[ranks.rank])
+        return LoadedCheckpoint(
             path,
             from_dict(Manifest, about, str(path)),
             Config.from_json(config, str(path)),
             check_rows(metrics, columns, str(path)),
-            parts,
-            state,
+            states,
+            tensors,
         )
 
-    def _remove_old(self, before: set[str]) -> None:
-        """Remove checkpoints before the last two, and pieces that neither of these names."""
-        for path in checkpoint_folders(self.run)[:-KEPT]:
+    def _remove_old(self, previous: set[str]) -> None:
+        """Remove old checkpoints, and the pieces that no remaining checkpoint lists."""
+        for path in checkpoint_folders(self.run)[:-MAX_CHECKPOINTS]:
             shutil.rmtree(path, ignore_errors=True)
         for file in self.folder.glob("replay-*.safetensors"):
-            if file.name not in before | self.named:
+            if file.name not in previous | self.piece_names:
                 file.unlink(missing_ok=True)
 
 
-def _part(state_sha256: str, trainer: Trainer, pieces: list[Piece]) -> Part:
-    replay = trainer.replay
-    return Part(state_sha256, replay.oldest, replay.written, replay.first, tuple(pieces))
+def _write_manifest(
+    folder: Path, state: TrainingState, rank_states: list[dict[str, Any]], metrics: Sequence[Row]
+) -> None:
+    """Write checkpoint.json, then the checksum that marks the checkpoint as complete."""
+    main, *others = rank_states
+    about = {"format": FORMAT, **main, **state.counters(), "metrics": list(metrics)}
+    about |= {"config": state.config.to_dict(), "others": others}
+    text = json.dumps(about, indent=1, default=asdict).encode()
+    write_atomically(folder / "checkpoint.json", text)
+    write_atomically(folder / "complete", checksum(text).encode())
 
 
-def _gather(part: Part, trainer: Trainer) -> list[dict[str, Any]]:
-    """The parts of all processes, by rank, once all have written theirs.
+def _gather_rank_states(
+    state: TrainingState, state_sha256: str, pieces: list[ReplayPiece]
+) -> list[dict[str, Any]]:
+    """Return the entries of all ranks once all have written their files.
 
     Raises:
-        RunError: Their weights are no longer the same.
+        RunError: The ranks no longer have the same weights.
     """
-    said = trainer.ranks.all_gather_text(
-        json.dumps({"shared": trainer.fingerprint(), **asdict(part)})
-    )
-    parts = [json.loads(text) for text in said]
-    if len({each.pop("shared") for each in parts}) > 1:
+    replay = state.replay
+    own = RankState(state_sha256, replay.oldest, replay.written, replay.first, tuple(pieces))
+    entry = json.dumps({"shared": state.fingerprint(), **asdict(own)})
+    entries = [json.loads(text) for text in state.ranks.all_gather_text(entry)]
+    if len({each.pop("shared") for each in entries}) > 1:
         raise RunError(
-            "the weights of the processes are no longer the same; not saved. Do all machines have "
-            "the same processors and the same versions of all packages?",
+            "the processes no longer have the same weights; not saved. Check that all machines "
+            "have the same processors and package versions",
             resumable=False,
         )
-    return parts
+    return entries

@@ -1,4 +1,4 @@
-"""What is where in a run's folder: the only place that spells these names."""
+"""File names in a run folder. No other module spells them out."""
 
 import re
 from pathlib import Path
@@ -11,25 +11,28 @@ TRACKING = "tracking.json"
 LOCK = ".lock"
 VIDEO = "video.mp4"
 
-_POSITION = re.compile(r"\d{6,}-\d{6,}")  # epoch, cycles done in it
+_POSITION = re.compile(r"\d{6,}-\d{6,}")  # epoch, completed cycles
 
 
 def checkpoint_folders(run: Path) -> list[Path]:
-    """The checkpoints of a run, oldest first; whether they are whole is another question."""
+    """Return the checkpoints of a run, oldest first, without verifying them."""
     folder = run / CHECKPOINTS
     found = folder.iterdir() if folder.is_dir() else ()
     return sorted(path for path in found if _POSITION.fullmatch(path.name))
 
 
 WEIGHTS = ("latest", "best")
-"""Of the last epoch, and of the epoch with the highest success rate."""
+"""Weights of the last epoch, and of the epoch with the highest success rate."""
 
 
 def weights_file(folder: Path, which: str = "latest") -> Path:
-    """The file of some weights of a run."""
+    """Return the path of a run's weights."""
     return folder / f"{which}.safetensors"
 
 
 def log_file(folder: Path) -> Path:
-    """Where a sweep keeps what a run prints: beside its folder, which must be new or a run's."""
+    """Return the path of a run's log in a sweep.
+
+    It is next to the run folder, because a new run needs an empty folder.
+    """
     return folder.with_name(f"{folder.name}.log")

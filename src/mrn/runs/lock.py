@@ -1,4 +1,4 @@
-"""One writer for a run folder."""
+"""Exclusive lock on a run folder."""
 
 import errno
 import fcntl
@@ -11,28 +11,28 @@ from mrn.runs.layout import LOCK
 from mrn.utils.errors import UserError
 
 _NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS)
-"""What `flock` answers where the storage has no file locks: some network file systems."""
+"""Error codes of `flock` on storage without file locks, such as some network file systems."""
 
 
 class RunLock:
-    """Holds a run folder for this process.
+    """Exclusive lock of this process on a run folder.
 
-    The lock belongs to the open file, so the system releases it when the process ends, however
-    it ends.
+    The lock belongs to the open file, so the operating system releases it when the process exits
+    for any reason.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Take the lock.
+        """Acquire the lock.
 
         Raises:
-            UserError: Another process has it, or there are no locks on this storage.
-            OSError: The folder cannot be written to.
+            UserError: Another process holds the lock, or the storage does not support locks.
+            OSError: The folder is not writable.
         """
         self._path = folder / LOCK
-        self._file = open(self._path, "a+")  # noqa: SIM115 - open as long as it is held
+        self._file = open(self._path, "a+")  # noqa: SIM115 - open as long as the lock is held
         try:
             _flock(self._file)
-            # A holder that ended in this moment has removed the file: it locks nothing any more.
+            # If the holder exited just now, it removed the file, and a lock on it has no effect.
             if os.fstat(self._file.fileno()).st_nlink == 0:
                 raise BlockingIOError
         except OSError as error:
@@ -41,14 +41,14 @@ class RunLock:
             self._file.close()
             if isinstance(error, BlockingIOError):
                 raise UserError(
-                    f"another process (number {holder}) is training in {folder}; wait for it, "
-                    "stop it, or choose another --run-dir"
+                    f"another process (PID {holder}) is training in {folder}; wait for it, stop "
+                    "it, or choose another run_dir"
                 ) from None
             if error.errno in _NO_LOCKS:
                 raise UserError(
-                    f"the storage of {folder} has no file locks ({error.strerror}), without which "
-                    "two processes could write to one run: choose a folder on another disk "
-                    "(--run-dir or --runs), or mount this one with locks"
+                    f"the storage of {folder} does not support file locks ({error.strerror}), "
+                    "which keep two processes from writing to the same run: choose a folder on "
+                    "another disk, or mount this one with locks"
                 ) from None
             raise
         self._file.truncate(0)
@@ -56,30 +56,30 @@ class RunLock:
         self._file.flush()
 
     def close(self) -> None:
-        """Release the folder."""
+        """Release the lock."""
         self._path.unlink(missing_ok=True)
         self._file.close()
 
 
-def _flock(file: IO[str], tries: int = 10) -> None:
-    """Lock a file; `is_held` has it for a moment each time it is called, so try more than once."""
-    for left in reversed(range(tries)):
+def _flock(file: IO[str], attempts: int = 10) -> None:
+    """Lock a file. Retry, because `is_held` takes the lock for a moment."""
+    for remaining in reversed(range(attempts)):
         try:
             return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if not left:
+            if not remaining:
                 raise
         time.sleep(0.03)
     return None
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a process, of this machine or another on the same storage, has the run folder."""
+    """Return whether a process on any machine with this storage holds the lock."""
     try:
         with open(folder / LOCK) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:  # there is no such file, or no such thing as a lock: the run will say so
+    except OSError:  # no lock file, or no support for locks, which training reports
         return False
     return False

@@ -1,4 +1,4 @@
-"""metrics.csv: a row per epoch, the columns of every run and after them the algorithm's own."""
+"""metrics.csv: one row per epoch, with common columns followed by the algorithm's metrics."""
 
 import csv
 import io
@@ -24,20 +24,20 @@ COLUMNS = (
     "update_seconds",
     "evaluation_seconds",
 )
-"""Of every run. `success` is at the last step; what was not measured is left empty."""
+"""Columns of every run. `success` is measured at the last step; missing values are empty."""
 
 
 def check_columns(names: Any, where: str) -> None:
-    """Refuse names for a algorithm's columns that could not be told apart in the file.
+    """Check that an algorithm's metrics can be columns of metrics.csv.
 
     Raises:
-        UserError: They are no tuple of names, or one is there twice; `where` says whose they are.
+        UserError: They are not a tuple of unique names; `where` identifies them.
     """
-    every = [*COLUMNS, *names] if isinstance(names, tuple) else []
-    texts = all(isinstance(name, str) and name for name in every)
-    if not (every and texts and len(set(every)) == len(every)):
+    columns = [*COLUMNS, *names] if isinstance(names, tuple) else []
+    are_names = all(isinstance(name, str) and name for name in columns)
+    if not (columns and are_names and len(set(columns)) == len(columns)):
         raise UserError(
-            f"{where} must be a tuple of names, each once and none of {', '.join(COLUMNS)}, got "
+            f"{where} must be a tuple of unique names other than {', '.join(COLUMNS)}, got "
             f"{names!r}"
         )
 
@@ -52,20 +52,20 @@ def write_metrics(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> No
 
 
 def read_metrics(path: Path) -> list[dict[str, float | None]]:
-    """The rows of a metrics.csv, one per epoch; None where nothing was measured.
+    """Return the rows of a metrics.csv, one per epoch, with None for missing values.
 
     Raises:
-        UserError: It is missing or damaged; says in which line.
+        UserError: The file is missing or damaged; the message names the line.
     """
     text = read_limited(path).decode(errors="replace")
-    remedy = "if it is that of a run, mrn resume writes it anew from the last checkpoint"
+    remedy = "mrn resume restores the metrics of a run from its last checkpoint"
     try:
         lines = list(csv.reader(io.StringIO(text)))
     except csv.Error as error:
         raise UserError(f"{path} is damaged: {error}; {remedy}") from None
     names = upgrade_columns(lines[0]) if lines else []
     if not set(COLUMNS) <= set(names) or len(set(names)) < len(names):
-        raise UserError(f"{path} is not the metrics of a run: its first line is not the columns")
+        raise UserError(f"{path} is not the metrics of a run: columns are missing or duplicated")
     rows: list[dict[str, float | None]] = []
     for number, line in enumerate(lines[1:], start=1):
         try:
@@ -76,20 +76,26 @@ def read_metrics(path: Path) -> list[dict[str, float | None]]:
         if rows[-1]["epoch"] != number or rows[-1]["env_steps"] is None:
             raise UserError(f"{path} is damaged: line {number + 1} is not epoch {number}; {remedy}")
     if not text.endswith("\n"):
-        raise UserError(f"{path} is damaged: its last line is cut off; {remedy}")
+        raise UserError(f"{path} is damaged: its last line is truncated; {remedy}")
     return rows
 
 
 def is_finished(
     rows: Sequence[Mapping[str, float | None]], epochs: int | None, stop_at: float | None = None
 ) -> bool:
-    """Whether a run of so many epochs has nothing left to do, or has reached where it may stop."""
-    enough = any(reached_stop_at(row, stop_at) for row in rows)
-    return bool(rows) and (enough or len(rows) >= (epochs or 1))
+    """Return whether a run has no epoch left to train.
+
+    Args:
+        rows: Metrics of the completed epochs; only `success` is read.
+        epochs: Epochs to train; None if unknown, which a single epoch satisfies.
+        stop_at: Success rate at which the run stops early.
+    """
+    stopped = any(reached_stop_at(row, stop_at) for row in rows)
+    return bool(rows) and (stopped or len(rows) >= (epochs or 1))
 
 
 def reached_stop_at(row: Mapping[str, Any], stop_at: float | None) -> bool:
-    """Whether an epoch's success rate is where the run may stop."""
+    """Return whether an epoch's success rate stops the run early."""
     return stop_at is not None and (row["success"] or 0.0) >= stop_at
 
 
@@ -100,15 +106,15 @@ def _upgrade_row(row: Any) -> Any:
 
 
 def check_rows(rows: Any, columns: set[str], where: str) -> list[Row]:
-    """Rows of unknown origin, as a checkpoint keeps them.
+    """Validate untrusted metrics of a checkpoint.
 
     Raises:
-        UserError: They are not those of a run; `where` names the file.
+        UserError: They are not the metrics of a run; `where` names the file.
     """
     rows = [_upgrade_row(row) for row in rows] if isinstance(rows, list) else [None]
     for row in rows:
         if not isinstance(row, dict) or set(row) != columns:
-            raise UserError(f"{where}: the metrics are not those of a run")
+            raise UserError(f"{where}: the metrics do not have the columns of this run")
         if not all(value is None or type(value) in (int, float) for value in row.values()):
             raise UserError(f"{where}: the metrics are not numbers")
     return rows

@@ -1,4 +1,4 @@
-"""A policy as one safetensors file: what it is, all its numbers, and a checksum of both."""
+"""Policy files: one safetensors file with configuration, tensors and a checksum of both."""
 
 import json
 from collections.abc import Mapping
@@ -14,12 +14,19 @@ from mrn.utils.errors import UserError
 from mrn.utils.files import checksum, parse_json, write_atomically
 from mrn.utils.renames import upgrade_tensors
 
-_DAMAGE = (safetensors.SafetensorError, KeyError, TypeError, ValueError, OSError, AttributeError)
-"""What reading a damaged or foreign file can raise."""
+_READ_ERRORS = (
+    safetensors.SafetensorError,
+    KeyError,
+    TypeError,
+    ValueError,
+    OSError,
+    AttributeError,
+)
+"""Errors that a damaged or foreign file can raise."""
 
 
 def write_policy(path: Path, about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-    """Write a policy; the same one is the same file, byte for byte."""
+    """Write a policy. Equal policies give identical files."""
     text = json.dumps(about)
     values = {name: value.cpu() for name, value in tensors.items()}
     metadata = {"mrn": text, "sha256": fingerprint(text, values)}
@@ -27,26 +34,26 @@ def write_policy(path: Path, about: Mapping[str, Any], tensors: Mapping[str, Ten
 
 
 def read_policy(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """What a policy is, and its numbers; nothing in the file is executed.
+    """Return the configuration and the tensors of a policy, without executing code.
 
     Raises:
-        UserError: The file is missing, damaged or not one of ours.
+        UserError: The file is missing, damaged or not a policy.
     """
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if metadata["sha256"] != fingerprint(metadata["mrn"], tensors):
-            raise UserError(f"{path} is damaged: its checksum is not what was written")
+            raise UserError(f"{path} is damaged: its checksum does not match")
         return dict(parse_json(metadata["mrn"], str(path))), upgrade_tensors(tensors)
     except FileNotFoundError:
-        raise UserError(f"there is no file {path}") from None
-    except _DAMAGE as error:
+        raise UserError(f"file {path} does not exist") from None
+    except _READ_ERRORS as error:
         raise UserError(f"{path} is not a policy saved by mrn: {error}") from None
 
 
 def fingerprint(about: str, tensors: Mapping[str, Tensor]) -> str:
-    """The checksum of a policy: of what it is and of all its numbers."""
+    """Return the checksum of a policy's configuration and tensors."""
     parts = [about.encode()]
     for name in sorted(tensors):
         value = tensors[name]
@@ -54,13 +61,27 @@ def fingerprint(about: str, tensors: Mapping[str, Tensor]) -> str:
     return checksum(b"\n".join(parts))
 
 
-def compress_policy(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Networks in half precision, without the targets, which are near their networks anyway.
+def check_tensors(own: Mapping[str, Tensor], loaded: Mapping[str, Tensor], where: str) -> None:
+    """Check that loaded tensors have the names, shapes and types of an agent's own.
 
-    The normaliser stays as it is: rounded, it would shift what a network sees by up to 0.02
-    standard deviations, and it is small.
+    Raises:
+        UserError: They differ; `where` names their source.
     """
-    kept = {name: value for name, value in tensors.items() if _network_of(name) not in tensors}
+
+    def layout(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+        return {name: (tuple(value.shape), value.dtype) for name, value in tensors.items()}
+
+    if different := dict(layout(own).items() ^ layout(loaded).items()):
+        raise UserError(f"{where} does not fit this agent: {sorted(different)[0]!r} differs")
+
+
+def compress_policy(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the networks in half precision, without the target networks.
+
+    Target networks are close to their networks. The normalizer is small and keeps its precision:
+    rounding would shift network inputs by up to 0.02 standard deviations.
+    """
+    kept = {name: value for name, value in tensors.items() if _online_name(name) not in tensors}
     halved = {name for name in kept if name.startswith("algorithm.")}
     return {
         name: value.half() if name in halved and value.dtype == torch.float32 else value
@@ -69,28 +90,31 @@ def compress_policy(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def expand_policy(tensors: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What `shrink` left, completed to all tensors that an agent has: targets are as networks."""
+    """Undo `compress_policy`: return single precision, with copies of networks as targets."""
     full = {n: v.float() if v.dtype == torch.float16 else v for n, v in tensors.items()}
-    copies = {name: full[_network_of(name)] for name in own if _network_of(name) in full}
+    copies = {name: full[_online_name(name)] for name in own if _online_name(name) in full}
     return copies | full
 
 
-def _network_of(name: str) -> str:
-    """Of a target's tensor the name of its network's: algorithms call a copy of NAME NAME_target."""
+def _online_name(name: str) -> str:
+    """Return the name of the online tensor of a target, or "" for other tensors.
+
+    Algorithms name the target network of `NAME` `NAME_target`.
+    """
     part, module, *rest = name.split(".")
     network = module.removesuffix("_target")
     return ".".join([part, network, *rest]) if network != module else ""
 
 
 def _with_sorted_header(content: bytes) -> bytes:
-    """The same file with its header in a fixed order: the same policy, the same bytes.
+    """Sort the metadata of a safetensors file, so that equal policies give identical files.
 
-    The library writes the entries of its metadata in another order each time. A safetensors file
-    begins with the length of its header, in 8 bytes, and the header, JSON.
+    The library writes the metadata in random order. A safetensors file starts with the length of
+    its header in 8 bytes, followed by the header as JSON.
     """
     size = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + size])
     header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
     text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)  # tensors begin at a multiple of 8
+    text += b" " * (-len(text) % 8)  # tensors start at a multiple of 8
     return len(text).to_bytes(8, "little") + text + content[8 + size :]

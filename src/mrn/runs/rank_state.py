@@ -1,4 +1,4 @@
-"""What one process of a run has in a checkpoint: its state, and the pieces of its replay."""
+"""A rank's share of a checkpoint: its tensors and the files of its replay buffer."""
 
 import hashlib
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ from mrn.utils.validation import Validated, from_dict
 
 
 @dataclass(frozen=True)
-class Piece(Validated):
-    """A file of the replay's rows start .. end - 1, counted since the run began."""
+class ReplayPiece(Validated):
+    """File with replay rows `start` to `end - 1`, counted from the start of the run."""
 
     name: str
     start: int
@@ -27,48 +27,53 @@ class Piece(Validated):
 
 
 @dataclass(frozen=True)
-class Part(Validated):
-    """What one process of the run has in a checkpoint."""
+class RankState(Validated):
+    """Entry of a rank in checkpoint.json."""
 
     state_sha256: str
     oldest_row: int
     written_rows: int
     first_transition: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ReplayPiece, ...]
 
 
 def piece_name(start: int, rank: int) -> str:
-    """The file of a process's rows from `start` on."""
+    """Return the file name of a rank's replay rows from `start` on."""
     return f"replay-{f'{rank}-' if rank else ''}{start:012d}.safetensors"
 
 
 def state_name(rank: int) -> str:
-    """The file of a process's state."""
+    """Return the file name of a rank's tensors."""
     return f"state{f'-{rank}' if rank else ''}.safetensors"
 
 
-def read_part(data: Any, rank: int, path: Path) -> Part:
-    """A process's part, of unknown origin: its pieces hold all rows and have names of ours.
+def parse_rank_state(data: Any, rank: int, path: Path) -> RankState:
+    """Validate the untrusted entry of a rank.
+
+    Args:
+        data: The entry.
+        rank: The rank.
+        path: The checkpoint, for error messages.
 
     Raises:
-        UserError: They do not; `path` names the checkpoint.
+        UserError: A file name is not ours, or the pieces do not cover the replay buffer.
     """
-    part: Part = from_dict(Part, data, str(path))
-    for piece in part.pieces:
+    state: RankState = from_dict(RankState, data, str(path))
+    for piece in state.pieces:
         if piece.name != piece_name(piece.start, rank):
-            raise UserError(f"{path}: {piece.name!r} is no name of a piece")
-    starts = [piece.start for piece in part.pieces] + [part.written_rows]
-    ends = [part.oldest_row] + [piece.end for piece in part.pieces]
+            raise UserError(f"{path}: {piece.name!r} is not the name of a replay file")
+    starts = [piece.start for piece in state.pieces] + [state.written_rows]
+    ends = [state.oldest_row] + [piece.end for piece in state.pieces]
     if starts[0] > ends[0] or starts[1:] != ends[1:]:
-        raise UserError(f"{path}: the pieces of the replay are not all of it")
-    return part
+        raise UserError(f"{path}: the replay files do not cover the replay buffer")
+    return state
 
 
-def check_sum(file: Path, expected: str) -> None:
-    """Refuse a file that is not as it was written.
+def verify_checksum(file: Path, expected: str) -> None:
+    """Compare a file with its checksum.
 
     Raises:
-        UserError: It is missing, or another one.
+        UserError: The file is missing or differs.
     """
     try:
         with open(file, "rb") as content:
@@ -76,14 +81,14 @@ def check_sum(file: Path, expected: str) -> None:
     except OSError as error:
         raise read_error(file, error) from None
     if found != expected:
-        raise UserError(f"{file} is damaged: its checksum is not what was written")
+        raise UserError(f"{file} is damaged: its checksum does not match")
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file of unknown origin.
+    """Read an untrusted safetensors file.
 
     Raises:
-        UserError: It is missing or damaged.
+        UserError: The file is missing or damaged.
     """
     try:
         return upgrade_tensors(safetensors.torch.load_file(path))
@@ -93,16 +98,16 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         raise UserError(f"{path} is damaged: {error}") from None
 
 
-def tensor_bytes(tensors: Mapping[str, Tensor], about: dict[str, str] | None = None) -> bytes:
-    """A safetensors file, with what it says about them.
+def tensor_bytes(tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
+    """Return the content of a safetensors file.
 
-    Networks may share parts with each other. In a file each name has numbers of its own.
+    Networks may share tensors, but the format does not allow it, so every name gets its own copy.
     """
     values: dict[str, Tensor] = {}
-    places: set[int] = set()
+    storages: set[int] = set()
     for name, value in tensors.items():
         value = value.cpu().contiguous()
-        place = value.untyped_storage().data_ptr()
-        values[name] = value.clone() if place in places else value
-        places.add(place)
-    return safetensors.torch.save(values, about)
+        storage = value.untyped_storage().data_ptr()
+        values[name] = value.clone() if storage in storages else value
+        storages.add(storage)
+    return safetensors.torch.save(values, metadata)

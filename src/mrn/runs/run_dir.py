@@ -1,4 +1,4 @@
-"""The folder of a run: settings, a row of metrics per epoch, TensorBoard events, weights."""
+"""Run folder: settings, one row of metrics per epoch, TensorBoard events and weights."""
 
 import json
 import shlex
@@ -27,12 +27,12 @@ MUTABLE_SETTINGS = (
     "env_timeout",
     "checkpoint_every",
 )
-"""Settings that do not decide what a run computes, or only how far it goes; or (device, threads) in
-which order sums are rounded, from which two runs drift apart (docs/reproduce.md, Threads)."""
+"""Settings that may change when a run resumes. They do not affect what a run computes, only its
+length. The exceptions, device and threads, change rounding (docs/reproduce.md, Threads)."""
 
 
 class RunDir:
-    """Writes a run's files; every one is whole at any moment, and only one process writes them."""
+    """Exclusive writer of a run's files. Each file is replaced atomically."""
 
     def __init__(
         self,
@@ -42,52 +42,52 @@ class RunDir:
         resume: bool = False,
         metrics: Iterable[str] = (),
         processes: int = 1,
-        place: Mapping[str, str] = MappingProxyType({}),
+        machine: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Take a folder: an empty one, or that of an earlier run of these settings to resume.
+        """Lock an empty folder, or the folder of a run to resume.
 
         Args:
             path: The folder.
-            config: The run's settings.
-            spec: Its task.
-            resume: Whether an earlier run there is to go on.
-            metrics: The algorithm's own columns.
-            processes: How many train the run.
-            place: Where: `threads` and `device`.
+            config: Settings of the run.
+            spec: Specification of the task.
+            resume: Whether to resume the run in the folder, if any.
+            metrics: Names of the algorithm's metrics.
+            processes: Number of processes that train the run.
+            machine: `threads` and `device` of the run.
 
         Raises:
-            UserError: The folder is taken or of another run; nothing in it was changed.
+            UserError: The folder is not empty or belongs to another run. Nothing was changed.
         """
         self.path, self.columns = path, (*COLUMNS, *metrics)
         self.rows: list[Row] = []
-        self.events: Events | None = None  # made with the first row
+        self.events: Events | None = None  # created with the first row
         self.config = config
         try:
             path.mkdir(parents=True, exist_ok=True)
-            if not resume and _holds_something(path):
-                raise UserError(_taken(path))
+            if not resume and _has_content(path):
+                raise UserError(_folder_taken(path))
             self.lock = RunLock(path)
         except OSError as error:
-            raise UserError(f"cannot make the run folder {path}: {error}") from None
+            raise UserError(f"cannot create the run folder {path}: {error}") from None
         try:
             if resume:
-                is_finished_run(path, config, spec)  # refuses other settings
+                is_finished_run(path, config, spec)  # raises if the settings differ
             about = {"config": config.to_dict(), "task": vars(spec), "processes": processes}
-            about |= provenance(path, place)
+            about |= provenance(path, machine)
             self.about = json.dumps(about, indent=2).encode()
         except BaseException:
             self.lock.close()
             raise
 
     def begin(self, rows: list[Row] | None) -> None:
-        """Write the settings, and the metrics of an earlier part of the run, and no later ones."""
+        """Write the settings, and the metrics of a resumed run."""
         write_atomically(self.path / CONFIG, self.about)
         if rows is not None:
             self.rows = list(rows)
             self._write_metrics()
 
     def log(self, row: Row) -> None:
-        """Add an epoch's metrics to metrics.csv and to TensorBoard."""
+        """Append an epoch to metrics.csv and to TensorBoard."""
         self.rows.append(row)
         self._write_metrics()
         if self.events is None:
@@ -98,75 +98,77 @@ class RunDir:
         write_metrics(self.path / METRICS, self.columns, self.rows)
 
     def close(self) -> None:
-        """Close the event file and leave the folder to others."""
+        """Close the event file and release the lock."""
         if self.events is not None:
             self.events.close()
         self.lock.close()
 
     def __enter__(self) -> "RunDir":
-        """Close on leaving the block."""
+        """Return the run folder."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the event file, and leave the folder to others."""
+        """Close the run folder."""
         self.close()
 
 
 class NullRunDir:
-    """The run's folder as the processes see it that do not lead: others write to it."""
+    """No-op run folder for ranks other than 0."""
 
     rows: Sequence[Row] = ()
 
     def begin(self, rows: list[Row] | None) -> None:
-        """Leave it to the leader."""
+        """Do nothing."""
 
     def log(self, row: Row) -> None:
-        """Leave it to the leader."""
+        """Do nothing."""
 
     def __enter__(self) -> "NullRunDir":
-        """Nothing to close on leaving the block."""
+        """Return the run folder."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
 
 def check_settings(
     before: Config,
     now: Config,
     where: str,
-    remedy: str = "Resume with those it was started with, or give these a --variant or --run-dir",
+    remedy: str = "Resume with the original settings, or choose another variant or run_dir",
 ) -> None:
-    """Refuse to go on with settings that would have given another run.
+    """Check that a run resumes with the settings it started with.
+
+    Args:
+        before: Settings of the run so far.
+        now: Settings to resume with.
+        where: Name of the run for the error message.
+        remedy: Last sentence of the error message.
 
     Raises:
-        UserError: Lists the fields that differ.
+        UserError: Settings other than `MUTABLE_SETTINGS` differ; lists them.
     """
     saved, given = flatten(before.to_dict()), flatten(now.to_dict())
-    names = [
-        name for name in saved | given if name not in MUTABLE_SETTINGS
-    ]  # agents have their own
-    differing = _differing(names, saved, given)
-    if differing:
-        raise UserError(f"{where} belongs to other settings: {differing}. {remedy}")
+    names = [name for name in saved | given if name not in MUTABLE_SETTINGS]
+    if changes := _changes(names, saved, given):
+        raise UserError(f"{where} has different settings: {changes}. {remedy}")
 
 
 def check_task(before: Mapping[str, Any], now: TaskSpec, where: str) -> None:
-    """Refuse to go on in an environment that has changed: the replay would mean other things.
+    """Check that a run resumes in the environment it started in.
 
     Raises:
-        UserError: Lists what differs.
+        UserError: The specification of the task differs, so the replay buffer is not valid.
     """
-    spec = json.loads(json.dumps(vars(now)))  # as it was written
-    differing = _differing([name for name in before if name in spec], before, spec)
-    if differing:
+    spec = json.loads(json.dumps(vars(now)))  # the same types as in config.json
+    if changes := _changes([name for name in before if name in spec], before, spec):
         raise UserError(
-            f"{where} was begun in an environment that has changed since: {differing}. Resume it "
-            "with the environment as it was, or choose another --run-dir"
+            f"the environment of {where} has changed since the run started: {changes}. Resume with "
+            "the original environment, or choose another run_dir"
         )
 
 
-def _differing(names: Iterable[str], before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+def _changes(names: Iterable[str], before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     return "; ".join(
         f"{name} was {before.get(name)!r}, now {now.get(name)!r}"
         for name in names
@@ -174,55 +176,58 @@ def _differing(names: Iterable[str], before: Mapping[str, Any], now: Mapping[str
     )
 
 
-def _holds_something(path: Path) -> bool:
-    # A process killed in its very first write leaves no more than these, and nothing is lost.
-    empty = {LOCK, temp_path(path / CONFIG).name}
-    return any(file.name not in empty for file in path.iterdir())
+def _has_content(path: Path) -> bool:
+    # A process killed during its first write leaves only these files, which are safe to replace.
+    disposable = {LOCK, temp_path(path / CONFIG).name}
+    return any(file.name not in disposable for file in path.iterdir())
 
 
 def is_finished_run(path: Path, config: Config, spec: TaskSpec) -> bool:
-    """Whether the run in a folder has nothing left to do.
+    """Return whether the run in a folder has no epoch left to train.
 
     Raises:
-        UserError: The folder is of another run or environment, has more epochs than it is to have,
-            or cannot go on because its checkpoints were removed.
+        UserError: The folder belongs to another run or environment, has more epochs than
+            requested, or its checkpoints were removed before the run finished.
     """
-    if not _holds_something(path):
+    if not _has_content(path):
         return False
-    about = read_run_info(path)
-    before = about.config
+    info = read_run_info(path)
+    before = info.config
     check_settings(before, config, str(path))
-    check_task(about.task, spec, str(path))
-    gone = "and it has no checkpoint to go on from. Remove the folder to start again"
-    saved = bool(checkpoint_folders(path))
+    check_task(info.task, spec, str(path))
+    no_checkpoint = "and it has no checkpoint to resume from. Remove the folder to start over"
+    has_checkpoint = bool(checkpoint_folders(path))
     try:
         rows = read_metrics(path / METRICS) if (path / METRICS).exists() else []
     except UserError as error:
-        if saved:  # the metrics are written anew from the checkpoint
+        if has_checkpoint:  # the checkpoint restores the metrics
             return False
-        raise UserError(f"{error}, {gone}") from None
-    done = len(rows)
-    if (config.epochs or done) < done:
-        raise UserError(f"{path} has {done} epochs already: --epochs must be at least {done}")
+        raise UserError(f"{error}, {no_checkpoint}") from None
+    completed = len(rows)
+    if (config.epochs or completed) < completed:
+        raise UserError(
+            f"{path} already has {completed} epochs; epochs must be at least {completed}, got "
+            f"{config.epochs}"
+        )
     if is_finished(rows, config.epochs, config.stop_at):
         return True
-    # An epoch is listed before its checkpoint is written: the first one may be missing yet.
-    written = done > before.checkpoint_every or done >= (before.epochs or done + 1)
-    if rows and written and not saved:
-        raise UserError(f"{path} ended after {done} epochs, {gone}")
+    # An epoch is logged before its checkpoint is written, so the first checkpoint may be missing.
+    expected = completed > before.checkpoint_every or completed >= (before.epochs or completed + 1)
+    if rows and expected and not has_checkpoint:
+        raise UserError(f"{path} stopped after {completed} epochs, {no_checkpoint}")
     return False
 
 
-def _taken(path: Path) -> str:
-    """What to say of a folder that holds something."""
-    what = f"{path} exists already and is not empty"
+def _folder_taken(path: Path) -> str:
+    """Return the error message for a folder that is not empty."""
+    problem = f"{path} already exists and is not empty"
     try:
         processes = read_run_info(path, imports=False).processes
         command = f"{launch_command(processes)} resume {shlex.quote(str(path))}"
-        what = f"{path} holds a run already; to go on with it: {command}"
+        problem = f"{path} already contains a run; resume it with: {command}"
     except UserError:
         pass
     return (
-        f"{what}; nothing was overwritten. Other settings need a name, --variant NAME; or choose "
-        "another --seed or --run-dir"
+        f"{problem}; nothing was overwritten. For a new run, choose another variant, seed or "
+        "run_dir"
     )

@@ -1,1 +1,1 @@
-"""How an agent is trained: the loop, evaluation, and the run folder."""
+"""Training: the loop, rollouts, evaluation and progress display."""

@@ -1,4 +1,4 @@
-"""How often a policy reaches its goal, without noise."""
+"""Evaluation: success rate of a policy without exploration noise."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,30 +19,29 @@ from mrn.utils.intervals import Interval, wilson
 from mrn.utils.seeding import derive_seed
 from mrn.utils.validation import PositiveInt, Seed, check
 
-PARALLEL = 20
-"""Environments side by side."""
-FEWER = "play fewer episodes"
-"""What needs less memory."""
+MAX_ENVS = 20
+"""Parallel environments of an evaluation."""
+LESS_MEMORY = "play fewer episodes"
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Averages over episodes."""
+    """Result of an evaluation: averages over episodes."""
 
     episodes: int
     success: float
     """Fraction of episodes that are at their goal at the last step."""
     success_any: float
-    """Fraction of episodes that are at their goal at some step."""
+    """Fraction of episodes that are at their goal at any step."""
     steps_to_success: float | None
-    """Mean number of actions before the goal is first reached, over the episodes that reach it."""
+    """Mean number of actions until the goal is first reached, over the episodes that reach it."""
 
     engine: str = ""
-    """What simulated them."""
+    """Simulation engine."""
 
     @property
     def interval(self) -> Interval:
-        """`success` with Wilson's 95 % interval for the number of episodes."""
+        """`success` with its 95% Wilson score interval."""
         return wilson(round(self.success * self.episodes), self.episodes)
 
 
@@ -55,30 +54,29 @@ def evaluate_agent(
     progress: bool = False,
     goal: Sequence[float] | np.ndarray | None = None,
 ) -> Evaluation:
-    """Evaluate a policy on an engine, whatever engine trained it.
+    """Evaluate a trained policy; `Agent.evaluate` describes the arguments.
 
     Raises:
-        UserError: A number is out of range, there is no such engine, it does not have the
-            policy's task as it was, the goal does not fit it, or there is not enough memory.
+        UserError: A number is out of range, the engine does not have the task, the environment has
+            changed, the goal does not fit, or memory is exhausted.
     """
     target = None if goal is None else chosen_goal(agent, goal)
     envs = evaluation_envs(agent, episodes, seed, engine, threads)
     if target is not None:
         envs = ChosenGoal(envs, target, agent.task.reward)
-    with envs, torch_threads(1), memory_errors(FEWER):
-        # Derived, because both engines seed environment i with seed + i: neighbours would overlap.
-        found = evaluate(envs, agent.act, episodes, derive_seed(seed, "evaluation"), progress)
-        return replace(found, engine=envs.engine)
+    with envs, torch_threads(1), memory_errors(LESS_MEMORY):
+        # Both engines seed environment i with seed + i, so nearby seeds would share episodes.
+        result = evaluate(envs, agent.act, episodes, derive_seed(seed, "evaluation"), progress)
+        return replace(result, engine=envs.engine)
 
 
 def evaluation_envs(
     agent: Agent, episodes: int, seed: int, engine: str, threads: int | None = None
 ) -> GoalVectorEnv:
-    """Environments to look at a trained policy in, after checking what was asked for.
+    """Validate the arguments and create environments for a trained policy.
 
     Raises:
-        UserError: A number is out of range, there is no such engine, or it does not have the
-            policy's task.
+        UserError: A number is out of range, or the engine is unknown or does not have the task.
     """
     threads = default_threads() if threads is None else threads
     for name, value, accepted in (
@@ -87,7 +85,7 @@ def evaluation_envs(
         ("threads", threads, PositiveInt),
     ):
         check(name, value, accepted)
-    return make_envs(agent.spec, min(episodes, PARALLEL), engine, threads)
+    return make_envs(agent.spec, min(episodes, MAX_ENVS), engine, threads)
 
 
 def evaluate(
@@ -98,17 +96,17 @@ def evaluate(
     progress: bool = False,
     ranks: Ranks = SINGLE_PROCESS,
 ) -> Evaluation:
-    """Play episodes in environments that start from the seed, a share of them in each process."""
-    # An episode has its place, which is 0 for all processes but one: the sum is of all.
+    """Play episodes from a seed, divided among the ranks."""
+    # Each episode has a fixed column, nonzero on one rank only, so the sum collects all results.
     outcomes = torch.zeros(2, episodes, dtype=torch.int64)
-    played_so_far = iter_rollouts(envs, policy, episodes, seed, ranks)
-    place = envs.first
-    for played in with_progress_bar(played_so_far, episodes) if progress else played_so_far:
+    rollouts = iter_rollouts(envs, policy, episodes, seed, ranks)
+    column = envs.first
+    for played in with_progress_bar(rollouts, episodes) if progress else rollouts:
         count = len(played.length)
         at_last_step = played.success[np.arange(count), played.length - 1]
-        outcomes[0, place : place + count] = torch.from_numpy(at_last_step)
-        outcomes[1, place : place + count] = torch.from_numpy(first_success(played))
-        place += envs.num_envs * ranks.size
+        outcomes[0, column : column + count] = torch.from_numpy(at_last_step)
+        outcomes[1, column : column + count] = torch.from_numpy(first_success(played))
+        column += envs.num_envs * ranks.size
     at_end, steps = ranks.all_reduce_sum(outcomes).numpy()
     reached = steps > 0
     return Evaluation(
@@ -120,7 +118,7 @@ def evaluate(
 
 
 def first_success(played: Episodes) -> np.ndarray:
-    """Actions until each episode was first at its goal, 0 for never; shape (N,)."""
+    """Return the number of actions until the goal is first reached, or 0; shape (N,)."""
     within = np.arange(played.success.shape[1]) < played.length[:, None]  # (N, T)
     success = played.success & within
     return np.where(success.any(axis=1), success.argmax(axis=1) + 1, 0)

@@ -1,32 +1,24 @@
 """The training loop: envs -> rollout -> replay -> algorithm.update -> evaluate -> run folder."""
 
-import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from mrn.agent import Agent
 from mrn.config import Config
-from mrn.critics import find_critic
-from mrn.distributed import Ranks, join_ranks, launch_command
-from mrn.envs import GoalVectorEnv, find_task, make_envs
-from mrn.runs.checkpoint import Checkpoints
+from mrn.distributed import join_ranks
+from mrn.envs import GoalVectorEnv
 from mrn.runs.layout import weights_file
 from mrn.runs.metrics import Row, reached_stop_at
-from mrn.runs.provenance import check_processes, with_original_machine
-from mrn.runs.run_dir import NullRunDir, RunDir, is_finished_run
 from mrn.training.evaluation import evaluate
-from mrn.training.progress import TrainingProgress, print_line
+from mrn.training.progress import print_line
+from mrn.training.setup import ActiveRun, open_run, prepare_run
 from mrn.training.trainer import Trainer
-from mrn.utils.device import default_threads, find_device, memory_errors, torch_threads
-from mrn.utils.errors import RunError
-from mrn.utils.naming import NO_CRITIC
+from mrn.utils.device import torch_threads
 from mrn.utils.seeding import derive_seed
-from mrn.utils.signals import InterruptHandler
 
 Callback = Callable[[Agent, Row], bool | None]
-"""Is called at the end of each epoch with the agent and the epoch's row of metrics, when both are
-saved; training ends where it returns True."""
+"""Function called after each epoch, once weights and metrics are saved. It receives the agent and
+the epoch's metrics. Training stops if it returns True."""
 
 
 def run(
@@ -36,116 +28,96 @@ def run(
     resume: bool = False,
     callbacks: Sequence[Callback] = (),
 ) -> Agent:
-    """Train an agent as configured.
+    """Train an agent.
 
     Args:
-        config: The settings.
-        folder: The run's folder: empty or new, unless the run in it is to be resumed.
-        progress: Whether to show how it goes.
-        resume: Go on with the run in the folder, if there is one, as if it had never stopped.
-        callbacks: Are called at the end of each epoch.
+        config: Settings of the run.
+        folder: Run folder: new or empty, or the folder of the run to resume.
+        progress: Whether to show the progress.
+        resume: Whether to resume the run in the folder, if any, bit-identically.
+        callbacks: Functions called after each epoch.
 
     Raises:
         UserError: A name is unknown, the environment does not fit, or the folder is taken.
-        RunError: The run cannot go on; its last checkpoint is whole.
-        Interrupted: It was asked to end, by Ctrl-C or SIGTERM, and has saved.
+        RunError: The run failed; its last checkpoint is valid.
+        Interrupted: Ctrl-C or SIGTERM stopped the run after it saved a checkpoint.
     """
     with join_ranks() as ranks:
-        return _run(config, folder, progress and ranks.is_main, resume, callbacks, ranks)
+        progress = progress and ranks.is_main
+        context = prepare_run(config, folder, resume, ranks)
+        if context.is_finished():
+            print_line(f"{folder} is finished; nothing left to train", progress)
+            return Agent.load(weights_file(folder), context.device)
+        trainer = context.make_trainer()
+        with open_run(context, trainer, progress) as active:
+            print_summary(active)
+            start_or_resume(active)
+            train(active, callbacks)
+        return trainer.agent
 
 
-def _run(
-    config: Config,
-    folder: Path,
-    progress: bool,
-    resume: bool,
-    callbacks: Sequence[Callback],
-    ranks: Ranks,
-) -> Agent:
-    if config.critic != NO_CRITIC:
-        find_critic(config.critic)
-    here = with_original_machine(config, folder) if resume else config
-    device = find_device(here.device)
-    task = find_task(config.task, config.reward_shift, config.env_kwargs)
-    spec, plan = task.spec, config.schedule
-    epochs, threads = config.epochs or task.epochs, here.threads or default_threads()
-    config = replace(config, epochs=epochs)
-
-    if resume and folder.is_dir() and is_finished_run(folder, config, spec):
-        print_line(f"{folder} is finished: there is nothing left to train", progress)
-        return Agent.load(weights_file(folder), device)
-    if resume:
-        check_processes(folder, ranks.size)
-    with memory_errors(SMALLER):
-        trainer, checkpoints = Trainer(config, task, device, ranks), Checkpoints(folder)
-
-    def make(count: int) -> GoalVectorEnv:
-        engine = (config.engine, threads, config.async_envs, config.env_timeout)
-        return make_envs(spec, count, *engine, first=ranks.rank * count)
-
-    tests = -(-min(plan.num_envs, plan.eval_episodes or 1) // ranks.size)
-    place = {"threads": str(threads), "device": device.type}
-    about = (folder, config, spec, resume, trainer.metrics, ranks.size, place)
-    go_on = f"{launch_command(ranks.size)} resume {shlex.quote(str(folder))}"
-    with (
-        memory_errors(f"a new run needs less: {SMALLER}", RunError),
-        torch_threads(threads),
-        make(plan.num_envs // ranks.size) as envs,
-        make(tests) as test_envs,
-        RunDir(*about) if ranks.is_main else NullRunDir() as run_dir,
-        TrainingProgress(f"{spec.name} {config.method}", epochs, plan.cycles, progress) as display,
-        InterruptHandler("saving after this cycle", ranks) as interruption,
-    ):
-        display.say(f"{spec.name}, {config.algo} with critic {config.critic}, seed {config.seed}")
-        many = f", {ranks.size} processes" if ranks.size > 1 else ""
-        memory = trainer.replay.nbytes * ranks.size / 2**20
-        display.say(f"on {device}{many}, replay {memory:,.0f} MiB, in {folder}")
-        rows = checkpoints.load(trainer)
-        run_dir.begin(rows)
-        if rows is not None:
-            display.resume(trainer.epoch, trainer.cycle)
-        while trainer.epoch <= epochs:
-            while trainer.cycle < plan.cycles:
-                losses = train_cycle(trainer, envs)
-                display.cycle(trainer.epoch, trainer.clock.rate)
-                if interruption.requested() and trainer.cycle < plan.cycles:
-                    checkpoints.save(trainer, run_dir.rows)
-                    raise interruption.end(go_on)
-            row = training_row(trainer, losses)
-            if plan.eval_episodes:
-                row |= evaluate_epoch(trainer, test_envs)
-            row |= trainer.clock.row()
-            keep_weights(trainer, folder, row["success"])
-            run_dir.log(row)  # after the weights: an epoch that is listed has them
-            trainer.next_epoch()
-            display.epoch(row)
-            asked = [callback(trainer.agent, row) for callback in callbacks if ranks.is_main]
-            ends = trainer.epoch > epochs or reached_stop_at(row, config.stop_at)
-            ends = bool(ranks.all_reduce_max(ends or True in asked))
-            interrupted = interruption.requested()
-            if ends or interrupted or (trainer.epoch - 1) % config.checkpoint_every == 0:
-                checkpoints.save(trainer, run_dir.rows)
-            if ends:
-                break
-            if interrupted:
-                raise interruption.end(go_on)
-    return trainer.agent
+def train(active: ActiveRun, callbacks: Sequence[Callback]) -> None:
+    """Train epoch by epoch: cycles, evaluation, weights, metrics, checkpoint."""
+    trainer, schedule = active.trainer, active.context.config.schedule
+    while trainer.epoch <= active.context.epochs:
+        while trainer.cycle < schedule.cycles:
+            losses = train_cycle(trainer, active.envs)
+            active.display.finish_cycle(trainer.epoch, trainer.clock.steps_per_second)
+            if active.interrupts.requested() and trainer.cycle < schedule.cycles:
+                save_checkpoint(active)
+                raise active.interrupts.end(active.context.resume_command)
+        row = training_row(trainer, losses)
+        if schedule.eval_episodes:
+            row |= evaluate_epoch(trainer, active.eval_envs)
+        row |= trainer.clock.row()
+        save_weights(trainer, active.context.folder, row["success"])
+        active.run_dir.log(row)  # after the weights: every logged epoch has them
+        trainer.next_epoch()
+        active.display.finish_epoch(row)
+        is_last = is_last_epoch(active, row, callbacks)
+        interrupted = active.interrupts.requested()
+        if is_last or interrupted or is_checkpoint_due(trainer):
+            save_checkpoint(active)
+        if is_last:
+            return
+        if interrupted:
+            raise active.interrupts.end(active.context.resume_command)
 
 
-SMALLER = "lower hidden_dim, batch_size, num_envs or buffer_size"
+def print_summary(active: ActiveRun) -> None:
+    """Print what is trained, and where."""
+    context, trainer = active.context, active.trainer
+    config, size = context.config, context.ranks.size
+    processes = f", {size} processes" if size > 1 else ""
+    memory = trainer.replay.nbytes * size / 2**20
+    active.display.print(
+        f"{context.task.spec.name}, {config.algo} with critic {config.critic}, seed {config.seed}"
+    )
+    active.display.print(
+        f"on {context.device}{processes}, replay {memory:,.0f} MiB, in {context.folder}"
+    )
+
+
+def start_or_resume(active: ActiveRun) -> None:
+    """Restore the newest checkpoint, if any, then write the settings to the run folder."""
+    trainer = active.trainer
+    rows = active.checkpoints.load(trainer)
+    active.run_dir.begin(rows)
+    if rows is not None:
+        active.display.resume(trainer.epoch, trainer.cycle)
 
 
 def train_cycle(trainer: Trainer, envs: GoalVectorEnv) -> dict[str, float]:
-    """Play a cycle's episodes and learn; the mean metrics of the epoch so far."""
-    with trainer.clock("rollout"):
+    """Collect episodes and take gradient steps; return the mean metrics of the epoch so far."""
+    with trainer.clock.measure("rollout"):
         trainer.collect(envs)
-    with trainer.clock("update"):
+    with trainer.clock.measure("update"):
         trainer.learn()
         return trainer.mean_losses()
 
 
 def training_row(trainer: Trainer, losses: dict[str, float]) -> Row:
-    """What is known of an epoch before its evaluation."""
+    """Return the metrics of an epoch before its evaluation."""
     return {
         "epoch": trainer.epoch,
         "env_steps": trainer.env_steps,
@@ -153,16 +125,16 @@ def training_row(trainer: Trainer, losses: dict[str, float]) -> Row:
         "success": None,
         "success_any": None,
         "steps_to_success": None,
-        "steps_per_second": trainer.clock.rate,
+        "steps_per_second": trainer.clock.steps_per_second,
         **losses,
     }
 
 
 def evaluate_epoch(trainer: Trainer, envs: GoalVectorEnv) -> Row:
-    """Evaluate the epoch's policy, with random numbers of its own."""
+    """Evaluate the policy with its own random numbers, so that training is not affected."""
     config = trainer.config
     seed = derive_seed(config.seed, "evaluation", trainer.epoch)
-    with trainer.clock("evaluation"), torch_threads(1):
+    with trainer.clock.measure("evaluation"), torch_threads(1):
         episodes, act = config.schedule.eval_episodes, trainer.agent.act
         result = evaluate(envs, act, episodes, seed, ranks=trainer.ranks)
     return {
@@ -172,9 +144,28 @@ def evaluate_epoch(trainer: Trainer, envs: GoalVectorEnv) -> Row:
     }
 
 
-def keep_weights(trainer: Trainer, folder: Path, success: float | None) -> None:
-    """Save the latest weights, and as the best ones too if no epoch was better."""
-    best = (success or 0.0) >= trainer.best
+def save_weights(trainer: Trainer, folder: Path, success: float | None) -> None:
+    """Save the latest weights, also as the best ones if no epoch had a higher success rate."""
+    is_best = (success or 0.0) >= trainer.best
     trainer.best = max(trainer.best, success or 0.0)
-    for name in ("latest", *(["best"] if best else [])) if trainer.ranks.is_main else ():
-        trainer.agent.save(weights_file(folder, name))
+    if trainer.ranks.is_main:
+        for name in ("latest", "best") if is_best else ("latest",):
+            trainer.agent.save(weights_file(folder, name))
+
+
+def is_last_epoch(active: ActiveRun, row: Row, callbacks: Sequence[Callback]) -> bool:
+    """Call the callbacks on rank 0; return whether training ends, the same on all ranks."""
+    context, trainer = active.context, active.trainer
+    answers = [callback(trainer.agent, row) for callback in callbacks if context.ranks.is_main]
+    done = trainer.epoch > context.epochs or reached_stop_at(row, context.config.stop_at)
+    return bool(context.ranks.all_reduce_max(done or True in answers))
+
+
+def is_checkpoint_due(trainer: Trainer) -> bool:
+    """Return whether the interval between checkpoints has passed."""
+    return (trainer.epoch - 1) % trainer.config.checkpoint_every == 0
+
+
+def save_checkpoint(active: ActiveRun) -> None:
+    """Save the state of the run, from which it can resume."""
+    active.checkpoints.save(active.trainer, active.run_dir.rows)

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: a bar on a terminal, plain lines elsewhere."""
+"""Progress display: a bar on a terminal, plain lines elsewhere."""
 
 import sys
 import time
@@ -17,18 +17,20 @@ from rich.progress import (
 
 from mrn.replay import Episodes
 
+WIDE_TERMINAL = 110
+"""Columns from which the bar has room for a title and the elapsed time."""
+
 
 class TrainingProgress:
-    """One bar over all cycles of a run, and a line for each finished epoch."""
+    """Progress bar over all cycles of a run, with a printed line per epoch."""
 
     def __init__(self, title: str, epochs: int, cycles: int, shown: bool) -> None:
-        """Prepare the display; `shown` False makes it silent."""
+        """Create the display; it prints nothing unless `shown`."""
         self.epochs, self.cycles = epochs, cycles
-        self.first = 1  # epoch of this process
+        self.first_epoch = 1  # of this process, for the remaining time
         self.console = Console(file=sys.stdout, highlight=False, quiet=not shown)
         self.started = time.perf_counter()
-        # On 80 columns the title would leave nothing for the bar; the first line has it.
-        wide = self.console.width >= 110
+        wide = self.console.width >= WIDE_TERMINAL
         self.bar = Progress(
             *([TextColumn("[bold]{task.description}")] if wide else []),
             BarColumn(bar_width=None if wide else 16),
@@ -41,31 +43,31 @@ class TrainingProgress:
             console=self.console,
             disable=not (shown and self.console.is_terminal),
         )
-        self.row = self.bar.add_task(
+        self.task = self.bar.add_task(
             title, total=epochs * cycles, epoch=1, epochs=epochs, success="-", speed="-"
         )
 
-    def say(self, text: str) -> None:
+    def print(self, text: str) -> None:
         """Print a line above the bar."""
         self.console.print(text, markup=False, soft_wrap=True)
 
     def resume(self, epoch: int, cycle: int) -> None:
-        """The run goes on, after so many cycles of an epoch."""
-        self.first = epoch
-        self.bar.update(self.row, completed=(epoch - 1) * self.cycles + cycle, epoch=epoch)
-        self.say(f"resumed at epoch {epoch}, cycle {cycle}")
+        """Move the bar to the position of a resumed run."""
+        self.first_epoch = epoch
+        self.bar.update(self.task, completed=(epoch - 1) * self.cycles + cycle, epoch=epoch)
+        self.print(f"resumed at epoch {epoch}, cycle {cycle}")
 
-    def cycle(self, epoch: int, steps_per_second: float) -> None:
-        """A cycle is done."""
-        self.bar.update(self.row, advance=1, epoch=epoch, speed=f"{steps_per_second:,.0f}")
+    def finish_cycle(self, epoch: int, steps_per_second: float) -> None:
+        """Advance the bar by one cycle."""
+        self.bar.update(self.task, advance=1, epoch=epoch, speed=f"{steps_per_second:,.0f}")
 
-    def epoch(self, row: dict[str, Any]) -> None:
-        """An epoch is done, with its row of metrics."""
+    def finish_epoch(self, row: dict[str, Any]) -> None:
+        """Print the metrics of an epoch and the estimated remaining time."""
         success = "-" if row["success"] is None else f"{row['success']:.0%}"
-        self.bar.update(self.row, success=success)
-        spent = time.perf_counter() - self.started
-        left = spent / (row["epoch"] - self.first + 1) * (self.epochs - row["epoch"])
-        self.say(
+        self.bar.update(self.task, success=success)
+        elapsed = time.perf_counter() - self.started
+        left = elapsed / (row["epoch"] - self.first_epoch + 1) * (self.epochs - row["epoch"])
+        self.print(
             f"epoch {row['epoch']:>3}/{self.epochs}  success {success:>4}  "
             f"{row['env_steps']:>9,} steps  {row['steps_per_second']:,.0f} steps/s  "
             f"{left / 60:.1f} min left"
@@ -77,25 +79,25 @@ class TrainingProgress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self.bar.stop()
 
 
 def print_line(text: str, shown: bool = True) -> None:
-    """Print a line, where anything is to be shown."""
+    """Print a line if `shown`."""
     Console(file=sys.stdout, highlight=False, quiet=not shown).print(
         text, markup=False, soft_wrap=True
     )
 
 
-def with_progress_bar(played: Iterable[Episodes], episodes: int) -> Iterator[Episodes]:
-    """The same episodes, with a bar on a terminal while they are played."""
+def with_progress_bar(rollouts: Iterable[Episodes], episodes: int) -> Iterator[Episodes]:
+    """Yield the rollouts, with a progress bar on a terminal."""
     columns = (TextColumn("episodes"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(file=sys.stderr)
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as bar:
-        row = bar.add_task("", total=episodes)
-        for some in played:
-            bar.advance(row, len(some.length))
-            yield some
+        task = bar.add_task("", total=episodes)
+        for batch in rollouts:
+            bar.advance(task, len(batch.length))
+            yield batch

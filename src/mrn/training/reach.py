@@ -1,4 +1,4 @@
-"""A policy on its way to one goal of the user's choice, in an environment of the user's."""
+"""Reaching a chosen goal in a given environment."""
 
 import warnings
 from collections.abc import Sequence
@@ -17,33 +17,35 @@ from mrn.utils.validation import PositiveInt, check
 
 @dataclass(frozen=True)
 class Reach:
-    """How it went."""
+    """Result of `Agent.reach`."""
 
     reached: bool
     steps: int
-    """Actions until the goal was reached, or else all that were taken."""
+    """Number of actions taken."""
     observation: dict[str, np.ndarray] = field(repr=False, compare=False)
-    """The environment's last one, from which to go on to another goal."""
+    """Last observation; pass it to the next `Agent.reach` to continue without a reset."""
 
 
 def chosen_goal(agent: Agent, values: Any) -> np.ndarray:
-    """A goal for a policy, shape (goal,); one unlike those of its training is warned of.
+    """Convert a user's goal to an array of shape (goal,).
+
+    Warns if the goal lies outside the range of the training goals.
 
     Raises:
-        UserError: It has another size, or is no number; says what is right.
+        UserError: The goal has the wrong size, or is not a finite number.
     """
     seen = agent.normalizer.goal
     mean, std = seen.shift.double().cpu().numpy(), 1 / seen.scale.double().cpu().numpy()
     goal = parse_goal(values, agent.spec, mean.tolist())
-    away = np.abs(goal - mean) / std
-    worst = int(away.argmax())
-    if away[worst] > CLIP_STD:
+    distance = np.abs(goal - mean) / std
+    worst = int(distance.argmax())
+    if distance[worst] > CLIP_STD:
         low, high = mean[worst] - CLIP_STD * std[worst], mean[worst] + CLIP_STD * std[worst]
         warnings.warn(
-            f"value {worst + 1} of the goal, {goal[worst]:g}, is unlike the goals of the training: "
-            f"{away[worst]:.1f} standard deviations from their mean. The policy sees all beyond "
-            f"{CLIP_STD:g} as the same, so it may not get there; from {low:.3g} to {high:.3g} it can "
-            "tell goals apart",
+            f"value {worst + 1} of the goal, {goal[worst]:g}, is outside the training range: "
+            f"{distance[worst]:.1f} standard deviations from the mean of the training goals. The "
+            f"policy clips inputs at {CLIP_STD:g}, so it may not reach this goal; values from "
+            f"{low:.3g} to {high:.3g} are not clipped",
             stacklevel=3,
         )
     return goal
@@ -57,7 +59,9 @@ def reach(
     observation: dict[str, np.ndarray] | None = None,
     steps: int | None = None,
 ) -> Reach:
-    """Let a policy act until a goal is reached, an episode ends, or steps are used up.
+    """Act until the goal is reached, the episode ends, or `steps` actions are taken.
+
+    `Agent.reach` describes the arguments.
 
     Raises:
         UserError: The goal or the environment does not fit the policy, or the environment fails.
@@ -69,24 +73,24 @@ def reach(
     if observation is None:
         observation, _ = _call(agent, "reset", lambda: env.reset(seed=seed))
     elif seed is not None:
-        raise UserError("a seed is for a reset: give a seed, or an observation to go on from")
+        raise UserError("seed and observation exclude each other: a seed resets the environment")
     taken, ended = 0, False
-    while not (reached := _is_there(agent, observation, target)) and taken < steps and not ended:
+    while not (reached := _is_reached(agent, observation, target)) and taken < steps and not ended:
         action, _ = agent.predict({**observation, "desired_goal": target})
-        answer = _call(agent, "step", lambda action=action: env.step(action))
-        observation, _, terminated, truncated, _ = answer
+        step = _call(agent, "step", lambda action=action: env.step(action))
+        observation, _, terminated, truncated, _ = step
         taken, ended = taken + 1, bool(terminated or truncated)
     return Reach(reached, taken, observation)
 
 
-def _is_there(agent: Agent, observation: Any, goal: np.ndarray) -> bool:
+def _is_reached(agent: Agent, observation: Any, goal: np.ndarray) -> bool:
     try:
         achieved = np.asarray(observation["achieved_goal"], np.float64)
     except (KeyError, TypeError, IndexError, ValueError):
         achieved = np.empty(0)
     if achieved.shape != goal.shape:
         raise UserError(
-            f"the environment is no goal environment like {agent.spec.name}: its observations "
+            f"the environment is not a goal environment like {agent.spec.name}: its observations "
             f"must have an 'achieved_goal' of {len(goal)} values"
         )
     return bool(is_at_goal(achieved[None], goal, agent.task.reward)[0])
@@ -95,21 +99,20 @@ def _is_there(agent: Agent, observation: Any, goal: np.ndarray) -> bool:
 def _check_env(agent: Agent, env: Any) -> None:
     if not (hasattr(env, "reset") and hasattr(env, "step") and hasattr(env, "action_space")):
         raise UserError(f"reach needs a Gymnasium environment, got {type(env).__name__}")
-    found, own = env.action_space.shape, (agent.spec.action_dim,)
-    if found != own:
+    found, expected = env.action_space.shape, (agent.spec.action_dim,)
+    if found != expected:
         raise UserError(
-            f"this policy of {agent.spec.name} has actions of shape {own}, the environment's have "
-            f"{found}"
-            + ("; give a single environment, not a vector" if hasattr(env, "num_envs") else "")
+            f"the policy for {agent.spec.name} has actions of shape {expected}, but the "
+            f"environment expects {found}"
+            + ("; pass a single environment, not a vector" if hasattr(env, "num_envs") else "")
         )
 
 
-def _call(agent: Agent, what: str, method: Any) -> Any:
-    """What the user's environment answers; what it raises is one sentence that says where."""
+def _call(agent: Agent, name: str, method: Any) -> Any:
+    """Call a method of the user's environment; errors become one line with their location."""
     try:
         return method()
     except Exception as error:
-        name = agent.spec.name
         raise UserError(
-            f"the environment of {name} failed in a {what}: {describe_error(error)}"
+            f"{name} of the {agent.spec.name} environment failed: {describe_error(error)}"
         ) from error

@@ -1,4 +1,4 @@
-"""Playing episodes: N environments from a reset to the end of each one's episode."""
+"""Rollouts: one episode in each of N parallel environments."""
 
 from collections.abc import Callable, Iterator
 
@@ -10,7 +10,7 @@ from mrn.replay import Episodes
 from mrn.utils.errors import DIVERGED_HINT, RunError
 
 Policy = Callable[[Observation], np.ndarray]
-"""Observations of N environments to actions in [-1, 1], shape (N, action)."""
+"""Function from observations of N environments to actions in [-1, 1], shape (N, action)."""
 
 
 def collect_episodes(
@@ -20,18 +20,20 @@ def collect_episodes(
     seed: int | None = None,
     episode: int = 0,
 ) -> Episodes:
-    """Play one episode in each environment, into arrays that are overwritten.
+    """Play one episode in each environment and store it in preallocated arrays.
 
-    An environment that ends early is stepped on until all have ended (a vector of environments
-    has one clock), but what it shows then lies beyond its episode's length and is never read;
-    Gymnasium's environments rest meanwhile.
+    Environments that end early are stepped until all have ended, because a vector environment steps
+    all of them together. Rows beyond an episode's length are never read.
 
     Args:
         envs: The environments.
-        policy: Chooses the actions.
-        into: Where to write; also what is returned.
-        seed: If given, begin the episode of a number since this seed; else the next one.
-        episode: That number.
+        policy: The policy that acts.
+        into: The arrays to overwrite; also the return value.
+        seed: Seed of the episodes; None continues with the next ones.
+        episode: Index of the episode for this seed.
+
+    Raises:
+        RunError: An observation or an action is not finite.
     """
     into.length.fill(envs.task.horizon)
     into.terminated.fill(False)
@@ -40,7 +42,7 @@ def collect_episodes(
     _store(into, 0, observation, envs.first)
     for t in range(envs.task.horizon):
         action = policy(observation)
-        _check("policy's action", action, t, envs.first, DIVERGED_HINT)
+        _check_finite("action of the policy", action, t, envs.first, DIVERGED_HINT)
         step = envs.step(action)
         observation = step.observation
         into.action[:, t] = action
@@ -59,31 +61,33 @@ def collect_episodes(
 def iter_rollouts(
     envs: GoalVectorEnv, policy: Policy, episodes: int, seed: int, ranks: Ranks = SINGLE_PROCESS
 ) -> Iterator[Episodes]:
-    """Play so many episodes since a seed, as many at a time as there are environments over all ranks.
+    """Play a number of episodes over all ranks, one per environment at a time.
 
     Yields:
-        Episodes of this process, in arrays that the next ones overwrite. Environments play in
-        lockstep, so that leaving out the surplus of the last round favours no one.
+        Episodes of this rank, in arrays that the next iteration overwrites. The last rollout drops
+        the surplus environments. This does not favor short episodes, because all environments play
+        in lockstep.
     """
     into = Episodes.allocate(envs.task, envs.num_envs)
-    for before in range(0, episodes, envs.num_envs * ranks.size):
-        played = collect_episodes(envs, policy, into, seed, before // (envs.num_envs * ranks.size))
-        wanted = min(max(episodes - before - envs.first, 0), envs.num_envs)
-        yield Episodes(*(values[:wanted] for values in played))
+    total_envs = envs.num_envs * ranks.size
+    for start in range(0, episodes, total_envs):
+        played = collect_episodes(envs, policy, into, seed, start // total_envs)
+        needed = min(max(episodes - start - envs.first, 0), envs.num_envs)
+        yield Episodes(*(values[:needed] for values in played))
 
 
 def _store(into: Episodes, t: int, observation: Observation, first: int) -> None:
     for name, value in observation._asdict().items():
         stored = getattr(into, name)[:, t]
-        with np.errstate(over="ignore"):  # what does not fit float32 is refused below
+        with np.errstate(over="ignore"):  # values beyond float32 fail the check below
             stored[:] = value
-        _check(f"environment's {name}", stored, t, first)
+        _check_finite(f"{name} of the environment", stored, t, first)
 
 
-def _check(what: str, value: np.ndarray, t: int, first: int, remedy: str = "") -> None:
-    """Refuse what is not finite; a remedy is given where going on would come to the same point."""
+def _check_finite(name: str, value: np.ndarray, t: int, first: int, remedy: str = "") -> None:
+    """Raise if a value is not finite; a remedy marks errors that resuming would repeat."""
     if not np.isfinite(value).all():
         env = int(np.argwhere(~np.isfinite(value))[0, 0])
-        where = f"{what} (environment {first + env}, step {t}): {value[env]}"
-        told = f"not a finite number in the {where}" + (f"; {remedy}" if remedy else "")
-        raise RunError(told, resumable=not remedy)
+        where = f"environment {first + env}, step {t}"
+        message = f"the {name} is not finite ({where}): {value[env]}"
+        raise RunError(message + (f"; {remedy}" if remedy else ""), resumable=not remedy)

@@ -1,4 +1,4 @@
-"""One cycle of training: episodes into the replay, then updates from it."""
+"""Trainer: collects episodes into the replay buffer and takes gradient steps from it."""
 
 import math
 from typing import Any
@@ -6,15 +6,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mrn.agent import Agent, check_tensors
+from mrn.agent import Agent
 from mrn.algorithms import AlgorithmSettings
 from mrn.config import Config
 from mrn.distributed import SINGLE_PROCESS, Ranks
 from mrn.envs import GoalVectorEnv, Task
 from mrn.replay import Episodes, Hindsight, ReplayBuffer
 from mrn.replay.buffer import check_capacity
+from mrn.runs.clock import Clock
 from mrn.runs.metrics import check_columns
-from mrn.training.clock import Clock
+from mrn.runs.policy_file import check_tensors
 from mrn.training.rollout import collect_episodes
 from mrn.utils.device import torch_threads
 from mrn.utils.errors import DIVERGED_HINT, RunError, UserError
@@ -23,48 +24,48 @@ from mrn.utils.seeding import derive_seed, make_generator
 
 
 class Trainer:
-    """An agent with its memory: the state of a run between two cycles.
+    """An agent with its replay buffer: the state of a run between two cycles.
 
-    Of a run of many processes each has a share of a cycle's episodes, of the replay and of every
-    batch, and random numbers of its own. The gradients' mean over the processes is that over the
-    whole batch, so that all have the same weights.
+    With several ranks, each has an equal share of the environments, the replay buffer and every
+    batch, and its own random numbers. Averaging the gradients over ranks gives the gradient of the
+    whole batch, so all ranks keep the same weights.
     """
 
     def __init__(
         self, config: Config, task: Task, device: torch.device, ranks: Ranks = SINGLE_PROCESS
     ) -> None:
-        """Build an untrained agent and an empty replay.
+        """Build an untrained agent and an empty replay buffer.
 
         Raises:
-            UserError: The ranks cannot divide the work equally.
+            UserError: The ranks cannot divide the environments or the batch equally.
         """
-        self.config, self.ranks, memory = config, ranks, config.replay
+        self.config, self.ranks, replay = config, ranks, config.replay
         assert isinstance(config.algo_config, AlgorithmSettings)
         totals = {"num_envs": config.schedule.num_envs, "batch_size": config.algo_config.batch_size}
-        count, self.batch_size = ranks.divide(**totals)
-        check_capacity(memory.buffer_size, config.schedule.num_envs, task.spec.horizon)
+        num_envs, self.batch_size = ranks.divide(**totals)
+        check_capacity(replay.buffer_size, config.schedule.num_envs, task.spec.horizon)
         self.agent = Agent(config, task.spec, device)
         check_columns(self.metrics, f"METRICS of algorithm {config.algo!r}")
         for optimizer in self.agent.algorithm.optimizers.values():
             optimizer.combine = ranks.all_reduce_mean
-        self.episodes = Episodes.allocate(task.spec, count)
-        self.replay = ReplayBuffer(task.spec, memory.buffer_size // ranks.size, device, count)
+        self.episodes = Episodes.allocate(task.spec, num_envs)
+        self.replay = ReplayBuffer(task.spec, replay.buffer_size // ranks.size, device, num_envs)
         self.hindsight = Hindsight(
             self.replay,
-            memory.goal_selection_strategy,
-            memory.her_ratio,
+            replay.goal_selection_strategy,
+            replay.her_ratio,
             task.reward,
-            memory.redraws,
+            replay.redraws,
         )
         self.generators = {
             name: make_generator(config.seed, name, device, ranks.rank)
             for name in ("replay", "learning", "exploration")
         }
-        self.losses = torch.zeros(len(self.metrics), device=device)
-        self.epoch, self.cycle = 1, 0  # the epoch in progress, and cycles done in it
+        self.losses = torch.zeros(len(self.metrics), device=device)  # sums over the epoch
+        self.epoch, self.cycle = 1, 0  # current epoch, and its completed cycles
         self.env_steps = self.updates = 0
-        self.best = -1.0  # highest success rate
-        self.clock = Clock()  # of the epoch in progress
+        self.best = -1.0  # highest success rate so far
+        self.clock = Clock()  # of the current epoch
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -72,36 +73,38 @@ class Trainer:
         return self.agent.algorithm.METRICS
 
     @property
-    def played(self) -> int:
-        """Episodes since the run began."""
+    def episodes_played(self) -> int:
+        """Episodes of all ranks since the start of the run."""
         schedule = self.config.schedule
         return ((self.epoch - 1) * schedule.cycles + self.cycle) * schedule.num_envs
 
     def collect(self, envs: GoalVectorEnv) -> None:
-        """Play one episode in each environment, exploring; store them and learn their scale."""
+        """Play one exploration episode per environment, store it and update the normalizer."""
         seed = derive_seed(self.config.seed, "environments", self.epoch)
+        is_warmup = self.episodes_played < self.config.schedule.warmup_episodes
         with torch_threads(1):
-            uniform = self.played < self.config.schedule.warmup_episodes
-            exploring = (envs.task.horizon, envs.num_envs, self.generators["exploration"], uniform)
-            collect_episodes(envs, self.agent.explorer(*exploring), self.episodes, seed, self.cycle)
+            policy = self.agent.explorer(
+                envs.task.horizon, envs.num_envs, self.generators["exploration"], is_warmup
+            )
+            collect_episodes(envs, policy, self.episodes, seed, self.cycle)
             steps = int(self.episodes.length.sum())
             self.replay.add(self.episodes)
             newest = self.hindsight.newest(steps, self.generators["replay"])
             self.agent.normalizer.update(newest, self.ranks)
-        played = int(self.ranks.all_reduce_sum(torch.tensor(steps)))
-        self.env_steps += played
-        self.clock.steps += played
+        total = int(self.ranks.all_reduce_sum(torch.tensor(steps)))
+        self.env_steps += total
+        self.clock.steps += total
 
     def learn(self) -> None:
-        """Take a cycle's updates, and what the algorithm does after them; metrics add up."""
+        """Take the gradient steps of a cycle and accumulate their metrics."""
         algorithm, count = self.agent.algorithm, self.config.schedule.gradient_steps
         sampling, learning = self.generators["replay"], self.generators["learning"]
-        for number in range(self.updates + 1, self.updates + count + 1):
+        for update_step in range(self.updates + 1, self.updates + count + 1):
             batch = self.hindsight.sample(self.batch_size, sampling)
-            metrics = algorithm.update(self.agent.normalizer(batch), number, learning)
+            metrics = algorithm.update(self.agent.normalizer(batch), update_step, learning)
             if metrics.shape != self.losses.shape:
                 raise UserError(
-                    f"update of algorithm {self.config.algo!r} must return a value for each of "
+                    f"update of algorithm {self.config.algo!r} must return one value for each of "
                     f"{self.metrics}, got shape {tuple(metrics.shape)}"
                 )
             self.losses += metrics
@@ -110,10 +113,10 @@ class Trainer:
         self.cycle += 1
 
     def mean_losses(self) -> dict[str, float]:
-        """Mean metrics of the epoch's updates so far, read from the device once.
+        """Return the mean metrics of the epoch so far, with a single read from the device.
 
         Raises:
-            RunError: One is not a finite number.
+            RunError: A metric is not finite.
         """
         count = max(self.cycle * self.config.schedule.gradient_steps, 1)
         (losses,) = self.ranks.all_reduce_mean([self.losses])
@@ -121,25 +124,28 @@ class Trainer:
         for name, value in means.items():
             if not math.isfinite(value):
                 raise RunError(
-                    f"{name} is not a finite number after {self.updates:,} updates (epoch "
-                    f"{self.epoch}, cycle {self.cycle}); {DIVERGED_HINT}",
+                    f"{name} is not finite after {self.updates:,} updates (epoch {self.epoch}, "
+                    f"cycle {self.cycle}); {DIVERGED_HINT}",
                     resumable=False,
                 )
         return means
 
     def next_epoch(self) -> None:
-        """Begin another epoch."""
+        """Start the next epoch."""
         self.epoch, self.cycle = self.epoch + 1, 0
         self.losses.zero_()
         self.clock = Clock()
 
     def counters(self) -> dict[str, Any]:
-        """Where the run stands."""
+        """Return the counters by name, including the clock."""
         names = ("epoch", "cycle", "env_steps", "updates", "best", "clock")
         return {name: getattr(self, name) for name in names}
 
     def tensors(self) -> dict[str, Tensor]:
-        """All that changes in training but the replay: by name, in place but for generators."""
+        """Return everything that training changes, except for the replay buffer, by name.
+
+        All tensors except the generator states share memory with the trainer.
+        """
         return {
             **self.agent.state_dict(),
             **{
@@ -151,28 +157,32 @@ class Trainer:
             **{f"generator.{k}": v.get_state() for k, v in self.generators.items()},
         }
 
-    def is_own(self, name: str) -> bool:
-        """Whether one of `tensors` differs between the processes of a run.
+    def is_rank_local(self, name: str) -> bool:
+        """Return whether one of `tensors` differs between ranks.
 
-        Weights are the same in all, and so are their moments and the normaliser. What a algorithm
-        notes in buffers it notes of its own batches.
+        Weights, optimizer moments and the normalizer are identical on all ranks. Buffers of an
+        algorithm may contain statistics of the rank's own batches.
         """
         buffers = (f"algorithm.{buffer}" for buffer, _ in self.agent.algorithm.named_buffers())
         return name == "losses" or name.startswith("generator.") or name in buffers
 
     def fingerprint(self) -> str:
-        """A checksum of all that the processes of a run have in common; nothing for one alone."""
+        """Return a checksum of all tensors that ranks share; constant for a single rank."""
         shared = self.tensors() if self.ranks.size > 1 else {}
         return checksum(
-            b"".join(v.cpu().numpy().tobytes() for k, v in shared.items() if not self.is_own(k))
+            b"".join(
+                value.cpu().numpy().tobytes()
+                for name, value in shared.items()
+                if not self.is_rank_local(name)
+            )
         )
 
     @torch.no_grad()
     def restore(self, tensors: dict[str, Tensor], counters: dict[str, Any]) -> None:
-        """Take the state that `tensors` and `counters` returned.
+        """Load the state that `tensors` and `counters` returned.
 
         Raises:
-            UserError: They are of another agent.
+            UserError: The tensors do not fit this agent.
         """
         own = self.tensors()
         for name, generator in self.generators.items():
@@ -180,7 +190,7 @@ class Trainer:
             saved = tensors.pop(f"generator.{name}", torch.empty(0))
             if saved.shape == state.shape and saved.dtype == state.dtype:
                 generator.set_state(saved)
-            else:  # of another kind of device: go on from a new seed
+            else:  # saved on another type of device: continue with a new seed
                 purpose = f"{name} after {counters['updates']}"
                 generator.manual_seed(derive_seed(self.config.seed, purpose, self.ranks.rank))
         check_tensors(own, tensors, "the checkpoint")

@@ -13,7 +13,7 @@ from mrn.critics import Critic
 from mrn.critics.heads.mrn import MRN
 from mrn.critics.metric import MetricCritic
 from mrn.replay import Episodes
-from mrn.training.evaluation import FEWER, evaluation_envs, first_success
+from mrn.training.evaluation import LESS_MEMORY, evaluation_envs, first_success
 from mrn.training.progress import with_progress_bar
 from mrn.training.rollout import iter_rollouts
 from mrn.utils.device import memory_errors, torch_threads
@@ -91,7 +91,7 @@ def collect_samples(
     """
     get_critic(agent)
     envs = evaluation_envs(agent, episodes, seed, engine)
-    with envs, torch_threads(1), memory_errors(FEWER):
+    with envs, torch_threads(1), memory_errors(LESS_MEMORY):
         rollouts = iter_rollouts(envs, agent.act, episodes, derive_seed(seed, "evaluation"))
         if progress:
             rollouts = with_progress_bar(rollouts, episodes)

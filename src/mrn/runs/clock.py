@@ -1,4 +1,4 @@
-"""How long the parts of an epoch take."""
+"""Wall-clock time of the phases of an epoch."""
 
 import time
 from collections.abc import Iterator
@@ -12,9 +12,10 @@ from mrn.utils.validation import NonNegativeFloat, NonNegativeInt, Validated
 
 @dataclass
 class Clock(Validated):
-    """Seconds spent in each part of an epoch, and the steps it has played.
+    """Seconds spent in each phase of an epoch, and its environment steps.
 
-    Checkpoints hold it: an epoch that was interrupted has taken the time before, too.
+    Checkpoints store the clock, so the time of an interrupted epoch includes the time before the
+    interruption.
     """
 
     rollout: NonNegativeFloat = 0.0
@@ -23,19 +24,19 @@ class Clock(Validated):
     steps: NonNegativeInt = 0
 
     @contextmanager
-    def __call__(self, part: Literal["rollout", "update", "evaluation"]) -> Iterator[None]:
-        """Add the time spent in a block to one part of the epoch."""
+    def measure(self, phase: Literal["rollout", "update", "evaluation"]) -> Iterator[None]:
+        """Add the duration of the block to a phase."""
         started = time.perf_counter()
         yield
-        setattr(self, part, getattr(self, part) + time.perf_counter() - started)
+        setattr(self, phase, getattr(self, phase) + time.perf_counter() - started)
 
     @property
-    def rate(self) -> float:
-        """Steps per second of playing and learning."""
+    def steps_per_second(self) -> float:
+        """Environment steps per second of rollouts and gradient steps."""
         return round(self.steps / max(self.rollout + self.update, 1e-9), 1)
 
     def row(self) -> Row:
-        """The columns of the seconds."""
+        """Return the timing columns of the metrics."""
         return {
             "rollout_seconds": round(self.rollout, 3),
             "update_seconds": round(self.update, 3),
