@@ -32,7 +32,9 @@ def runs(tmp_path_factory):
     folder = root / "small/FetchReach/ddpg-mrn/seed-1"
     (folder / "policy.gif").write_bytes(b"GIF89a")
     (folder / "inspect.png").write_bytes(PNG)
-    (folder / VIDEO).write_bytes(encode_mp4([np.full((32, 48, 3), 40 * k, np.uint8) for k in range(6)], 4))
+    (folder / VIDEO).write_bytes(
+        encode_mp4([np.full((32, 48, 3), 40 * k, np.uint8) for k in range(6)], 4)
+    )
     about = json.loads((folder / "config.json").read_text())
     about["machine"] = {"cpu": "Z80 at 4 MHz", "cores": 1}
     (folder / "config.json").write_text(json.dumps(about))

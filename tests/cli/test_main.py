@@ -38,7 +38,10 @@ def test_renamed_command_names_the_new_one(arguments, monkeypatch, capsys):
         (["train", "FetchReach", "--batch-size", "x"], "batch-size"),
         (["train", "FetchReach", "--no-such-option"], "no-such-option"),
         (["train", "CartPole-v1"], "is not a goal environment"),
-        (["train", "tests.envs.custom_envs:Unbounded-v0"], "must be a bounded, one-dimensional Box"),
+        (
+            ["train", "tests.envs.custom_envs:Unbounded-v0"],
+            "must be a bounded, one-dimensional Box",
+        ),
         (["resume", "no/such/run"], "is no run folder"),
         (["train", "FetchReach", "--run-dir", "/proc/no/run"], "cannot make the run folder"),
         (["eval", "no/such/run"], "no run folder or weights file"),
