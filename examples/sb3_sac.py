@@ -25,7 +25,7 @@ env = VecNormalize(env, norm_reward=False, clip_obs=5.0, epsilon=1e-4)
 model = SAC(
     MetricSACPolicy,
     env,
-    policy_kwargs={"critic": "mrn", "critic_width": 128, "net_arch": [128, 128]},
+    policy_kwargs={"critic": "mrn", "critic_hidden_dim": 128, "net_arch": [128, 128]},
     replay_buffer_class=HerReplayBuffer,
     ent_coef="auto_0.05",
     buffer_size=50_000,

@@ -16,7 +16,7 @@ import mrn
 from mrn.algorithms import ALGORITHMS, AlgorithmSettings
 from mrn.cli import commands
 from mrn.config import Schedule
-from mrn.recipes import EXCEPTIONS, FAST, find_recipe
+from mrn.recipes import OVERRIDES, FAST, find_recipe
 from mrn.replay import ReplayConfig
 from mrn.utils.tables import Table, markdown_table
 from mrn.utils.validation import Bounds
@@ -112,7 +112,7 @@ def _settings(group: type, algo: str = "ddpg", without: type | None = None) -> s
         for node, text in _documented(cls)
     }
     hidden = {item.name for item in dataclasses.fields(without)} if without else set()
-    fast = find_recipe(FAST) | EXCEPTIONS.get((FAST, algo), {})
+    fast = find_recipe(FAST) | OVERRIDES.get((FAST, algo), {})
     rows = [
         (
             f"`{item.name}`",

@@ -11,7 +11,7 @@ from tests.examples.helpers import DOCS, run_blocks
 
 
 def test_custom_suite_and_published_figures(tmp_path, monkeypatch, capsys):
-    text = re.search(r"```toml\n(.*?)```", (DOCS / "reproduce.md").read_text(), re.S)[1]
+    text = re.search(r"```toml\n(.*?)```", (DOCS / "sweeps.md").read_text(), re.S)[1]
     file = tmp_path / "mine.toml"
     file.write_text(text.replace("my_package.envs:MyReach-v0", "FetchReach"))
     configs = find_suite(str(file)).configs()
@@ -21,14 +21,14 @@ def test_custom_suite_and_published_figures(tmp_path, monkeypatch, capsys):
     assert configs[0] == mrn.Config.of("FetchPush", seed=100, epochs=20, **chosen)
     assert configs[12] == mrn.Config.of("FetchReach", seed=100, epochs=5, **chosen)
     assert configs[2].method == "ddpg-mrn+learning_rate=0.002+batch_size=256"
-    run_blocks("reproduce.md", DOCS.parent, monkeypatch)
+    run_blocks("sweeps.md", DOCS.parent, monkeypatch)
     shown = capsys.readouterr().out
-    assert "| FetchPush | mrn | 1 |" in shown
+    assert "| FetchPush | MRN | 3 |" in shown
     assert re.search(r"^17 \{1: True, 2: (True|False), ", shown, re.M)
 
 
 def test_algorithms_page_documents_each_algorithm_and_its_defaults():
-    page = (DOCS / "agents.md").read_text()
+    page = (DOCS / "algorithms.md").read_text()
     for name, algorithm in ALGORITHMS.items():
         section = page.partition(f", `{name}`\n")[2].partition("\n## ")[0]
         assert section, name

@@ -107,7 +107,7 @@ def test_training_uses_the_fast_recipe_by_default(tmp_path):
     file = runs / "ddpg-mrn/seed-100/config.json"
     done = command("train", "--config", file, "--recipe=fast", cwd=tmp_path)
     assert done.returncode == 2
-    assert "has the recipe 'paper'" in done.stderr
+    assert "uses the recipe 'paper'" in done.stderr
     done = command("train", "--config", file, "--seed=3", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert (runs / "ddpg-mrn/seed-3/metrics.csv").exists()
@@ -128,7 +128,7 @@ def test_runs_of_different_recipes_can_be_compared(tmp_path):
     assert summary_of(tmp_path).warnings == ()
     write_run(tmp_path, [0.5] * 4, 3, recipe="fast", batch_size=2048)
     (warning,) = summary_of(tmp_path).warnings
-    assert warning.split(":")[0] == "FetchPush, mrn+fast"
+    assert warning.split(":")[0] == "FetchPush, MRN (fast)"
 
 
 def test_recipes_command_lists_the_settings():

@@ -66,24 +66,19 @@ class Config(Validated):
     """
 
     task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]
-    """Name of a task (`mrn tasks`) or Gymnasium id of a goal environment;
-    `package.module:Id-v0` imports the module first."""
+    """Task (`mrn tasks`) or Gymnasium id; `package.module:Id-v0` imports the module first."""
     critic: str = AUTO
-    """Critic architecture (`mrn critics`) or `package.module:name` of a custom one; `auto` is
-    `mrn`, or `none` for algorithms without a critic."""
+    """Critic (`mrn critics`) or custom `package.module:name`; `auto` is `mrn` where one is used."""
     algo: str = "ddpg"
-    """Learning algorithm (`mrn algos`) or `package.module:name` of a custom one. `--algo NAME
-    --help` shows its settings."""
+    """Algorithm (`mrn algos`) or custom `package.module:name`; `--help` shows its settings."""
     recipe: tyro.conf.Suppress[str] = PAPER
     """Named preset that provides all settings left out (`mrn recipes`): `paper` or `fast`."""
     variant: str = ""
-    """Name of this combination of settings; part of the run folder's name. Use it to compare
-    settings of the same algorithm and critic."""
+    """Name of these settings, part of the run folder's name: use it to compare settings."""
     seed: Seed = 100
     """Random seed. The paper uses 100, 200, 300, 400 and 500."""
     epochs: Epochs | None = None
-    """Training epochs; by default the paper's number for the task, 50 for other environments. An
-    epoch of the recipe `fast` is a quarter as long as the paper's."""
+    """Training epochs; by default the paper's number for the task, or 50."""
     stop_at: Fraction | None = None
     """Stop after the first evaluation with at least this success rate, for example 0.95."""
     engine: str = "auto"
@@ -95,8 +90,7 @@ class Config(Validated):
     reward_shift: Annotated[float, Bounds(ge=-1, le=0)] = 0.0
     """Constant added to the rewards of a custom environment. The sum must lie in [-1, 0]."""
     env_kwargs: Annotated[dict[str, Any], JSON_TABLE] = field(default_factory=dict, hash=False)
-    """Keyword arguments for the constructor of a custom environment, for example
-    '{"size": 3}'."""
+    """Keyword arguments of a custom environment's constructor, such as '{"size": 3}'."""
     device: str = "auto"
     """`cpu`, `cuda`, `cuda:N`, or `auto` (the GPU if there is one)."""
     checkpoint_every: Epochs = 1

@@ -25,10 +25,10 @@ from tests.training.helpers import metrics, same_weights, tiny_run
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (("imitation_loss", "norm"), "must return a value for each of .*'norm'.*got shape .1,"),
-        (("loss"), "METRICS of algorithm 'gcsl' must be a tuple of names, .* got 'loss'"),
-        (("success",), "each once and none of epoch, .*success.*got .'success',"),
-        (("loss", "loss"), "each once"),
+        (("imitation_loss", "norm"), "must return one value for each of .*'norm'.*got shape .1,"),
+        (("loss"), "METRICS of algorithm 'gcsl' must be a tuple of unique names .* got 'loss'"),
+        (("success",), "unique names other than epoch, .*success.*got .'success',"),
+        (("loss", "loss"), "unique names"),
     ],
 )
 def test_invalid_metrics_raise(names, message, tmp_path, monkeypatch):
@@ -187,7 +187,7 @@ def test_setting_of_an_unsupported_type_raises(kind, monkeypatch):
     )
     monkeypatch.setattr(Layered, "Settings", own)
     monkeypatch.setitem(ALGORITHMS, "layered", Layered)
-    declared = re.escape(f"layers is declared as {kind}, which no setting can be")
+    declared = re.escape(f"layers has the unsupported type {kind}")
     with pytest.raises(mrn.UserError, match=rf"{declared}.*such as tuple\[int, \.\.\.\]"):
         mrn.Config.of("FetchReach", algo="layered")
 

@@ -192,7 +192,7 @@ def test_bad_input_raises_clear_errors(tmp_path):
     with pytest.raises(UserError, match="metrics.csv is damaged: new-line character .*mrn resume"):
         draw_figures(tmp_path / "cut", tmp_path / "out")
     file.write_text("epoch,success\n1,2\n")
-    with pytest.raises(UserError, match="its first line is not the columns"):
+    with pytest.raises(UserError, match="columns are missing or duplicated"):
         draw_figures(tmp_path / "cut", tmp_path / "out")
     (folder / "config.json").write_text("{")
     with pytest.raises(UserError, match="config.json is damaged"):
@@ -204,7 +204,7 @@ def test_damaged_run_is_listed_with_the_others(runs, tmp_path):
     file.write_text(file.read_text()[:-1])
     page, finished = write_report(runs, tmp_path / "report")
     assert not finished
-    assert "its last line is cut off" in data_of(page)["problems"][0]
+    assert "its last line is truncated" in data_of(page)["problems"][0]
 
 
 def test_watching_follows_a_run_until_it_is_finished(tmp_path):

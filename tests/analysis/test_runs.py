@@ -107,7 +107,7 @@ def test_metrics_of_other_settings_are_not_overwritten(tmp_path):
     before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")}
     write_run(tmp_path / "others", [0.1, 0.2], 1, learning_rate=5e-3)
     with pytest.raises(
-        UserError, match=r"seed-1.json belongs to other settings: .*another output folder"
+        UserError, match=r"seed-1.json has different settings: .*another output folder"
     ):
         draw_figures(tmp_path / "others", tmp_path / "out")
     assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")} == before

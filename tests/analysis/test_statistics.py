@@ -119,7 +119,7 @@ def test_samples_of_few_runs_are_enumerated():
 
 @pytest.mark.parametrize(("seeds", "share"), [(2, 0.5), (3, 0.75), (5, 0.84), (10, 0.9)])
 def test_coverage_with_few_runs(seeds, share):
-    """As documented in docs/reproduce.md. The range of n runs covers 1 - 2 / 2 ** n."""
+    """As documented in docs/sweeps.md. The range of n runs covers 1 - 2 / 2 ** n."""
     rng = np.random.default_rng(seeds)
     found = [stats.aggregate_mean([rng.normal(size=seeds)], rng) for _ in range(1000)]
     covered = np.mean([interval.low <= 0 <= interval.high for interval in found])

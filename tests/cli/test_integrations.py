@@ -34,7 +34,7 @@ def test_export(run, tmp_path, monkeypatch, capsys):
         assert exit_code(monkeypatch, "export", "run", *words) == 2
         return capsys.readouterr().err
 
-    assert "run holds no latest.safetensors" in error("policy.onnx")
+    assert "run has no latest.safetensors" in error("policy.onnx")
     save_agent(WALK, run)
     assert "must end with .onnx, got policy.pt" in error("policy.pt")
     (tmp_path / "file").touch()
@@ -64,7 +64,7 @@ def test_video(run, tmp_path, monkeypatch, capsys):
         assert exit_code(monkeypatch, "video", "run", *words, "--size", "64") == 2
         return capsys.readouterr().err
 
-    assert "run holds no latest.safetensors" in error()
+    assert "run has no latest.safetensors" in error()
     save_agent(DRAWS, run)
     assert "must end with .mp4 or .gif, got video.avi" in error("video.avi")
     (tmp_path / "file").touch()

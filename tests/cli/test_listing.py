@@ -24,5 +24,5 @@ def test_critics_lists_formulas_and_parameters():
 def test_algos_lists_critics_and_settings():
     algos = command("algos").stdout
     td3, gcsl = (re.escape(ALGORITHMS[name].__doc__.split()[0]) for name in ("td3", "gcsl"))
-    assert re.search(rf"td3 .*{td3}.* any .*policy_delay", algos)
+    assert re.search(rf"(?s)td3 .*{td3}.* any .*policy_delay", algos)
     assert re.search(rf"gcsl .*{gcsl}.* none .*exploration_noise, random_action_prob", algos)

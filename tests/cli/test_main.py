@@ -42,8 +42,8 @@ def test_renamed_command_names_the_new_one(arguments, monkeypatch, capsys):
             ["train", "tests.envs.custom_envs:Unbounded-v0"],
             "must be a bounded, one-dimensional Box",
         ),
-        (["resume", "no/such/run"], "is no run folder"),
-        (["train", "FetchReach", "--run-dir", "/proc/no/run"], "cannot make the run folder"),
+        (["resume", "no/such/run"], "is not a run folder"),
+        (["train", "FetchReach", "--run-dir", "/proc/no/run"], "cannot create the run folder"),
         (["eval", "no/such/run"], "no run folder or weights file"),
     ],
 )

@@ -28,9 +28,10 @@ def test_notebook_shows_a_policy_and_learns(tmp_path, monkeypatch):
         pytest.skip(f"NOT TESTED with OpenGL: {error}")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.delenv("MPLBACKEND", raising=False)  # the kernel chooses the inline backend
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     resources = {"metadata": {"path": str(tmp_path)}}
-    NotebookClient(notebook, timeout=300, kernel_name="python3", resources=resources).execute()
+    NotebookClient(notebook, timeout=600, kernel_name="python3", resources=resources).execute()
     outputs = [output for cell in code_cells(notebook) for output in cell.outputs]
     types = {name for output in outputs for name in output.get("data", {})}
     assert {"image/gif", "image/png"} <= types

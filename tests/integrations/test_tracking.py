@@ -107,7 +107,7 @@ class FakeTracker:
 
     def log(self, scalars, step):
         print("a remark of its own")
-        self._do(f"log {step}")
+        self._call(f"log {step}")
         self.logged.append((step, scalars["train/critic_loss"]))
 
 

@@ -1,4 +1,4 @@
-"""The number of threads changes at most the rounding of sums (docs/reproduce.md)."""
+"""The number of threads changes at most the rounding of sums (docs/sweeps.md)."""
 
 import pytest
 import torch

@@ -30,7 +30,7 @@ def sweep(
 
     Args:
         suite: `paper-main`, `paper-ablation`, `paper-ablation-lr`, `fetch`, `quick`, or a custom
-            suite in a TOML file (docs/reproduce.md).
+            suite in a TOML file (docs/sweeps.md).
         only: Train only runs whose names match a pattern such as `FetchPush/*-mrn/seed-?00`, for
             example to divide a suite between machines without shared storage.
         jobs: Parallel runs on this machine; by default one per GPU if the runs use one, else one

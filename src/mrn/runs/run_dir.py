@@ -28,7 +28,7 @@ MUTABLE_SETTINGS = (
     "checkpoint_every",
 )
 """Settings that may change when a run resumes. They do not affect what a run computes, only its
-length. The exceptions, device and threads, change rounding (docs/reproduce.md, Threads)."""
+length. The exceptions, device and threads, change rounding (docs/sweeps.md, Threads)."""
 
 
 class RunDir:
