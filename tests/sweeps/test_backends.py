@@ -1,8 +1,10 @@
 """Local processes: logs, failures and GPUs."""
 
 import json
+import os
 import signal
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +18,8 @@ from mrn.sweeps.jobs import plan_jobs
 from mrn.sweeps.overview import Overview
 from mrn.sweeps.scheduler import run_sweep
 from mrn.sweeps.suites import Suite
-from mrn.utils.errors import RunError, UserError
+from mrn.utils.errors import Interrupted, RunError, UserError
+from tests.commands import until
 from tests.sweeps.helpers import SUITE, write_rows
 
 
@@ -104,3 +107,42 @@ def test_runs_are_distributed_over_gpus(tmp_path, fake_python):
         cp {tmp_path}/done/{METRICS} $4""")
     run_sweep(jobs, LocalBackend(3, ["4", "6"]), Overview())
     assert [(job.folder / "gpu").read_text() for job in jobs] == ["4\n", "6\n", "4\n"]
+
+
+def interrupt_when(file: Path) -> None:
+    """Send this process a Ctrl-C once a file exists."""
+
+    def wait():
+        until(file.exists, seconds=30)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=wait).start()
+
+
+def test_suspended_run_saves_when_the_sweep_is_interrupted(tmp_path, fake_python):
+    (job,) = plan_jobs(replace(SUITE, critics=("mrn",)), tmp_path / "runs", 1)
+    fake_python(f"""
+        trap 'touch {tmp_path}/saved; exit 143' TERM
+        touch {tmp_path}/ready; kill -STOP $$
+        while true; do sleep 0.05; done""")
+    interrupt_when(tmp_path / "ready")
+    with pytest.raises(Interrupted):
+        run_sweep([job], LocalBackend(1), Overview())
+    assert (tmp_path / "saved").exists()
+
+
+def test_run_that_ignores_the_interrupt_is_killed_with_its_children(
+    tmp_path, fake_python, monkeypatch, capsys
+):
+    monkeypatch.setattr("mrn.sweeps.scheduler.STOP_TIMEOUT", 0.5)
+    (job,) = plan_jobs(replace(SUITE, critics=("mrn",)), tmp_path / "runs", 1)
+    fake_python(f"""
+        trap '' TERM
+        sleep 1000 &
+        echo $! > {tmp_path}/child; mv {tmp_path}/child {tmp_path}/ready; wait""")
+    interrupt_when(tmp_path / "ready")
+    with pytest.raises(Interrupted):
+        run_sweep([job], LocalBackend(1), Overview())
+    assert "killed    FetchReach/ddpg-mrn/seed-1: it did not save" in capsys.readouterr().out
+    state = Path(f"/proc/{(tmp_path / 'ready').read_text().strip()}/stat")
+    until(lambda: not state.exists() or state.read_text().split()[2] == "Z", seconds=10)

@@ -1,16 +1,19 @@
 """Scheduling within this process, with backends that simulate failures."""
 
 import errno
+import os
+import signal
 from dataclasses import replace
 
 import pytest
 
 from mrn.runs.layout import METRICS
 from mrn.sweeps import jobs as jobs_module
+from mrn.sweeps import watchdog
 from mrn.sweeps.jobs import plan_jobs
 from mrn.sweeps.overview import Overview
 from mrn.sweeps.scheduler import Outcome, run_sweep
-from mrn.utils.errors import RunError
+from mrn.utils.errors import Interrupted, RunError
 from mrn.utils.files import read_error
 from tests.sweeps.helpers import SUITE, InstantBackend, write_rows
 
@@ -118,3 +121,99 @@ def test_run_without_progress_fails_after_three_restarts(tmp_path, monkeypatch, 
             plan_jobs(replace(SUITE, critics=("mrn",)), tmp_path, 1), KillingBackend(), Overview()
         )
     assert capsys.readouterr().out.count("lost ") == 3
+
+
+class HangingBackend(InstantBackend):
+    """Never finishes a run unless it is killed."""
+
+    capacity = 2
+
+    def __init__(self):
+        self.events = []
+
+    def start(self, job):
+        return HangingRun(self.events, job.config.critic)
+
+
+class HangingRun(InstantBackend):
+    def __init__(self, events, name):
+        self.events, self.name = events, name
+
+    def poll(self):
+        if len(self.events) == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+            self.events.append("interrupted")
+        return Outcome("lost", "killed") if f"kill {self.name}" in self.events else None
+
+    def stop(self):
+        self.events.append(f"stop {self.name}")
+        if self.name == "mrn":
+            raise ConnectionError("the cluster is gone")
+
+    def kill(self):
+        self.events.append(f"kill {self.name}")
+
+
+def test_interrupted_sweep_stops_every_run_and_does_not_wait_forever(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("mrn.sweeps.scheduler.STOP_TIMEOUT", 0.3)
+    backend = HangingBackend()
+    with pytest.raises(Interrupted):
+        run_sweep(plan_jobs(SUITE, tmp_path, 1), backend, Overview())
+    expected = ["interrupted", "stop mrn", "stop bvn", "kill mrn", "kill bvn"]
+    assert backend.events == expected
+    output = capsys.readouterr().out
+    assert "ddpg-mrn/seed-1: cannot stop it: ConnectionError: the cluster is gone" in output
+    assert output.count("it did not save within") == 2
+
+
+class StallingBackend(InstantBackend):
+    """Trains one epoch, then hangs; the second process finishes the run."""
+
+    processes, killed = 0, False
+
+    def start(self, job):
+        self.processes, self.killed = self.processes + 1, False
+        return super().start(job)
+
+    def poll(self):
+        if self.killed:
+            return Outcome("lost", "killed by SIGKILL")
+        if self.processes == 2:
+            return super().poll()
+        write_rows(self.job.folder, 1)
+        return None
+
+    def kill(self):
+        self.killed = True
+
+
+def test_run_without_a_new_epoch_is_killed_and_resumed(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("mrn.sweeps.scheduler.POLL_SECONDS", 0.01)
+    monkeypatch.setattr("mrn.sweeps.watchdog.CHECK_SECONDS", 0)
+    monkeypatch.setattr("mrn.sweeps.watchdog.FIRST_EPOCH_LIMIT", 0.1)
+    (job,) = plan_jobs(replace(SUITE, critics=("mrn",)), tmp_path, 1)
+    run_sweep([job], StallingBackend(), Overview())
+    assert job.finished
+    output = capsys.readouterr().out
+    assert "seed-1: no new epoch in 0 s; it will be resumed" in output
+    assert "resumed after epoch 1" in output
+
+
+def test_limit_grows_with_the_longest_epoch(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(watchdog.time, "monotonic", lambda: now[0])
+    watch = watchdog.Watchdog()
+    job = plan_jobs(SUITE, tmp_path, 1)[0]
+    hour = 3600.0
+    for at, epochs, stalled in [
+        (0, 0, None),
+        (23 * hour, 0, None),  # the first epoch may be long
+        (25 * hour, 0, 25 * hour),
+        (26 * hour, 1, None),
+        (280 * hour, 1, None),  # 10 times the first epoch
+        (287 * hour, 1, 261 * hour),
+    ]:
+        now[0] = at
+        if epochs:
+            write_rows(job.folder, epochs)
+        assert watch.stalled_seconds(job) == stalled

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mrn.runs.layout import log_file
+from mrn.runs.layout import LOCK, log_file
 from mrn.sweeps.child import train_job
 from mrn.sweeps.jobs import Job
 from mrn.sweeps.scheduler import Handle, Outcome
@@ -107,8 +107,18 @@ class _LocalHandle:
             return ""
         return (output.decode(errors="replace").strip().splitlines() or [""])[-1]
 
+    def has_started(self) -> bool:
+        return True
+
     def stop(self) -> None:
         self.process.terminate()
+        self.process.send_signal(signal.SIGCONT)  # a suspended process handles no other signal
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)  # with its environments
+            with suppress(subprocess.TimeoutExpired):  # it may hang in the kernel
+                self.process.wait(timeout=5)
 
 
 def _signal_name(number: int) -> str:
@@ -154,9 +164,8 @@ class RayBackend:
 
     def start(self, job: Job) -> Handle:
         """Submit the job to the cluster."""
-        return _RayHandle(
-            self.ray, self.train.remote(job.config.to_dict(), job.folder, os.getcwd())
-        )
+        result = self.train.remote(job.config.to_dict(), job.folder, os.getcwd())
+        return _RayHandle(self.ray, result, job.folder / LOCK)
 
     def close(self) -> None:
         """Disconnect from the cluster, unless the caller had connected before."""
@@ -194,8 +203,8 @@ def _check_reachable(address: str) -> None:
 
 
 class _RayHandle:
-    def __init__(self, ray: Any, result: Any) -> None:
-        self.ray, self.result = ray, result
+    def __init__(self, ray: Any, result: Any, lock: Path) -> None:
+        self.ray, self.result, self.lock = ray, result, lock
 
     def poll(self) -> Outcome | None:
         ended, _ = self.ray.wait([self.result], timeout=0)
@@ -214,5 +223,11 @@ class _RayHandle:
             return Outcome("lost", type(error).__name__)
         return Outcome("done")
 
+    def has_started(self) -> bool:
+        return self.lock.exists()
+
     def stop(self) -> None:
         self.ray.cancel(self.result)
+
+    def kill(self) -> None:
+        self.ray.cancel(self.result, force=True)

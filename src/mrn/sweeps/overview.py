@@ -52,6 +52,10 @@ class Overview:
         """Print that the process of a run died and will be restarted."""
         self._print(f"lost      {job.name}: {message}; it will be resumed")
 
+    def killed(self, job: Job, message: str) -> None:
+        """Print that a run did not stop as requested."""
+        self._print(f"killed    {job.name}: {message}; it will be resumed from its last checkpoint")
+
     def failed(self, job: Job, message: str) -> None:
         """Print that a run failed."""
         self.failures += 1

@@ -6,25 +6,29 @@ sweeps on the same storage share the work.
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from mrn.runs.layout import CHECKPOINTS
 from mrn.runs.lock import RunLock, is_held
 from mrn.runs.provenance import read_config
 from mrn.sweeps.jobs import Job, current_status
-from mrn.sweeps.overview import Overview
+from mrn.sweeps.overview import Overview, duration
+from mrn.sweeps.watchdog import Watchdog
 from mrn.utils.errors import RunError, UserError
 from mrn.utils.files import UnreadableError, make_writable_folder
 from mrn.utils.signals import InterruptHandler
 
+T = TypeVar("T")
 POLL_SECONDS = 0.2
 UNREADABLE_TIMEOUT = 60.0
 """Seconds for which the metrics of a run may be unreadable before it counts as failed."""
 MAX_RESTARTS = 3
 """Restarts of a killed run without progress before it counts as failed."""
+STOP_TIMEOUT = 600.0
+"""Seconds for which an interrupted sweep waits for its runs to save."""
 
 
 class Outcome(NamedTuple):
@@ -40,8 +44,14 @@ class Handle(Protocol):
     def poll(self) -> Outcome | None:
         """Return the outcome, or None while it is running."""
 
+    def has_started(self) -> bool:
+        """Return whether it is training, rather than in a queue."""
+
     def stop(self) -> None:
         """Request that it saves and exits."""
+
+    def kill(self) -> None:
+        """End it immediately. It can be resumed from its last checkpoint."""
 
 
 class Backend(Protocol):
@@ -75,7 +85,7 @@ def run_sweep(
     Raises:
         UserError: The folder is not writable; nothing was started.
         RunError: Some runs failed; all others are finished.
-        Interrupted: A signal stopped the sweep; all runs have saved.
+        Interrupted: A signal stopped the sweep; all runs have saved or were killed.
     """
     work = _Sweep(jobs, backend, overview, discard)
     if work.waiting:
@@ -89,8 +99,10 @@ def run_sweep(
                 overview.refresh(work.running, len(work.waiting))
                 time.sleep(POLL_SECONDS)
         finally:
-            _stop(work.running)
-            backend.close()
+            try:
+                work.stop()
+            finally:
+                backend.close()
         if interruption.received:
             raise interruption.end("the same command")
     if work.failed:
@@ -116,6 +128,9 @@ class _Sweep:
         self.lost: dict[Job, tuple[int, int]] = {}
         """Furthest epoch, and how often the run was lost since without progress."""
         self.unreadable_since: dict[Job, float] = {}
+        self.watchdog = Watchdog()
+        self.stalled: dict[Job, str] = {}
+        """Runs that the watchdog killed, and why."""
 
     def start(self) -> None:
         """Start waiting jobs up to the capacity of the backend."""
@@ -138,13 +153,18 @@ class _Sweep:
                 self._fail(job, str(error))
 
     def collect(self) -> None:
-        """Handle jobs that have ended."""
+        """Handle jobs that have ended, and kill those that make no progress."""
+        check_progress = self.watchdog.is_due()
         for job, handle in list(self.running.items()):
             outcome = handle.poll()
             if outcome is None:
+                if check_progress and job not in self.stalled and handle.has_started():
+                    self._check_progress(job, handle)
                 continue
             del self.running[job]
+            self.watchdog.ended(job)
             kind, message = _verify(job, outcome)
+            message = self.stalled.pop(job, message)
             if kind == "lost":
                 times = self._times_lost(job)
                 if times <= MAX_RESTARTS:
@@ -158,6 +178,39 @@ class _Sweep:
                 self.waiting.append(job)
             else:
                 self._fail(job, message)
+
+    def stop(self) -> None:
+        """Wait until all runs have saved and exited; kill those that do not within the limit."""
+        running = dict(self.running)
+        for job, handle in running.items():
+            self._attempt(job, handle.stop)
+        deadline = time.monotonic() + STOP_TIMEOUT
+        while running := {job: each for job, each in running.items() if not self._ended(job, each)}:
+            if time.monotonic() > deadline:
+                break
+            time.sleep(POLL_SECONDS)
+        for job, handle in running.items():
+            self._attempt(job, handle.kill)
+            self.overview.killed(job, f"it did not save within {duration(STOP_TIMEOUT)}")
+
+    def _ended(self, job: Job, handle: Handle) -> bool:
+        return self._attempt(job, handle.poll) is not None
+
+    def _attempt(self, job: Job, action: Callable[[], T]) -> T | Outcome:
+        """Call a method of a handle; an exception must not keep the other runs from stopping."""
+        try:
+            return action()
+        except Exception as error:
+            message = f"cannot stop it: {type(error).__name__}: {error}"
+            self.overview.killed(job, message)
+            return Outcome("lost", message)
+
+    def _check_progress(self, job: Job, handle: Handle) -> None:
+        """Kill a run that has stalled; it is resumed like any killed run."""
+        seconds = self.watchdog.stalled_seconds(job)
+        if seconds is not None:
+            self.stalled[job] = f"no new epoch in {duration(seconds)}"
+            handle.kill()
 
     def _times_lost(self, job: Job) -> int:
         """Count how often a run was lost without progress; progress resets the count."""
@@ -207,12 +260,3 @@ def _verify(job: Job, outcome: Outcome) -> Outcome:
             "that all machines share",
         )
     return outcome
-
-
-def _stop(running: dict[Job, Handle]) -> None:
-    """Stop all runs and wait until they have saved."""
-    for handle in running.values():
-        handle.stop()
-    for handle in running.values():
-        while handle.poll() is None:
-            time.sleep(POLL_SECONDS)
