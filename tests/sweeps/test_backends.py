@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,11 +13,12 @@ import pytest
 
 from mrn.cli import sweeps
 from mrn.runs.layout import METRICS, log_file
+from mrn.runs.lock import RunLock
 from mrn.sweeps import backends
 from mrn.sweeps.backends import LocalBackend
 from mrn.sweeps.jobs import plan_jobs
 from mrn.sweeps.overview import Overview
-from mrn.sweeps.scheduler import run_sweep
+from mrn.sweeps.scheduler import Outcome, run_sweep
 from mrn.sweeps.suites import Suite
 from mrn.utils.errors import Interrupted, RunError, UserError
 from tests.commands import until
@@ -60,6 +62,23 @@ def test_failure_shows_the_last_line_of_the_log(tmp_path, fake_python):
         fake_python(script)
         with pytest.raises(RunError, match=f"seed-1: {message} \\(see "):
             run_sweep(jobs, LocalBackend(1), Overview())
+
+
+def test_reason_of_a_failure_is_not_a_line_of_the_next_process(tmp_path, fake_python):
+    (job,) = plan_jobs(replace(SUITE, critics=("mrn",)), tmp_path / "runs", 1)
+    fake_python("echo it broke; exit 3")
+    first = LocalBackend(1).start(job)
+    until(first.poll)
+    fake_python("echo epoch 1/2")
+    until(LocalBackend(1).start(job).poll)
+    assert first.poll().message.startswith("it broke (see ")
+
+
+def test_process_of_a_locked_run_is_not_a_failure(tmp_path):
+    (job,) = plan_jobs(replace(SUITE, critics=("mrn",)), tmp_path / "runs", 1)
+    job.folder.mkdir(parents=True)
+    with closing(RunLock(job.folder)):
+        assert until(LocalBackend(1).start(job).poll) == Outcome("locked")
 
 
 def test_file_in_the_way_fails_only_that_run(tmp_path, fake_python):

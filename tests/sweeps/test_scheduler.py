@@ -217,3 +217,25 @@ def test_limit_grows_with_the_longest_epoch(tmp_path, monkeypatch):
         if epochs:
             write_rows(job.folder, epochs)
         assert watch.stalled_seconds(job) == stalled
+
+
+class BusyBackend(InstantBackend):
+    """Another sweep trains the run: it is locked at first, and finished at the second attempt."""
+
+    polls = 0
+
+    def poll(self):
+        self.polls += 1
+        if self.polls == 1:
+            return Outcome("locked")
+        write_rows(self.job.folder, self.job.epochs)
+        return Outcome("failed", "cannot resume: there is no checkpoint")
+
+
+def test_run_of_another_sweep_does_not_fail(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("mrn.sweeps.scheduler.POLL_SECONDS", 0)
+    run_sweep(plan_jobs(replace(SUITE, critics=("mrn",)), tmp_path, 1), BusyBackend(), Overview())
+    output = capsys.readouterr().out
+    assert output.count("started ") == 2
+    assert "warning   FetchReach/ddpg-mrn/seed-1: cannot resume: there is no check" in output
+    assert "finished  FetchReach/ddpg-mrn/seed-1" in output

@@ -14,6 +14,10 @@ _NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS)
 """Error codes of `flock` on storage without file locks, such as some network file systems."""
 
 
+class LockedError(UserError):
+    """Another process holds the lock."""
+
+
 class RunLock:
     """Exclusive lock of this process on a run folder.
 
@@ -25,7 +29,8 @@ class RunLock:
         """Acquire the lock.
 
         Raises:
-            UserError: Another process holds the lock, or the storage does not support locks.
+            LockedError: Another process holds the lock.
+            UserError: The storage does not support locks.
             OSError: The folder is not writable.
         """
         self._path = folder / LOCK
@@ -40,7 +45,7 @@ class RunLock:
             holder = self._file.read(20).strip() or "unknown"
             self._file.close()
             if isinstance(error, BlockingIOError):
-                raise UserError(
+                raise LockedError(
                     f"another process (PID {holder}) is training in {folder}; wait for it, stop "
                     "it, or choose another run_dir"
                 ) from None

@@ -15,12 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from mrn.runs.layout import LOCK, log_file
-from mrn.sweeps.child import train_job
+from mrn.runs.lock import LockedError
+from mrn.sweeps.child import LOCKED_EXIT_CODE, train_job
 from mrn.sweeps.jobs import Job
 from mrn.sweeps.scheduler import Handle, Outcome
 from mrn.utils.device import ANY_GPU
 from mrn.utils.errors import RunError, UserError
 from mrn.utils.extras import import_extra
+
+RESTARTED = "--- restarted"
+"""Line in a log that separates the output of two processes."""
 
 
 class LocalBackend:
@@ -48,7 +52,7 @@ class LocalBackend:
             raise RunError(f"cannot write {log}: {error.strerror}") from None
         with output:
             if output.tell():  # keep the log of earlier processes
-                output.write(f"--- restarted {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode())
+                output.write(f"{RESTARTED} {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode())
                 output.flush()
             start = output.tell()
             gpu, environment = self._gpu(job), {"OMP_NUM_THREADS": str(job.config.threads)}
@@ -94,18 +98,21 @@ class _LocalHandle:
             return Outcome("done")
         if code < 0:
             return Outcome("lost", f"killed by {_signal_name(-code)}")
+        if code == LOCKED_EXIT_CODE:
+            return Outcome("locked")
         if code in (128 + signal.SIGINT, 128 + signal.SIGTERM):
             return Outcome("lost", "stopped by a signal")
         last = self._last_line() or f"exit code {code}"
         return Outcome("failed", f"{last} (see {self.log})")
 
     def _last_line(self) -> str:
-        """Return the last line of this process in the log, which it shares with earlier ones."""
+        """Return the last line of this process in the log, which it shares with other ones."""
         try:
             output = self.log.read_bytes()[self.start :]
         except OSError:  # deleted in the meantime
             return ""
-        return (output.decode(errors="replace").strip().splitlines() or [""])[-1]
+        own = output.decode(errors="replace").partition(RESTARTED)[0]
+        return (own.strip().splitlines() or [""])[-1]
 
     def has_started(self) -> bool:
         return True
@@ -218,6 +225,8 @@ class _RayHandle:
         except errors.RayTaskError as error:
             if isinstance(error.cause, KeyboardInterrupt):
                 return Outcome("lost", "stopped by a signal")
+            if isinstance(error.cause, LockedError):
+                return Outcome("locked")
             return Outcome("failed", f"{type(error.cause).__name__}: {error.cause}")
         except errors.RayError as error:
             return Outcome("lost", type(error).__name__)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mrn.config import Config
+from mrn.runs.lock import LockedError
 from mrn.training.loop import run
 from mrn.utils.device import tune_allocator
 from mrn.utils.errors import report_errors
@@ -33,6 +34,8 @@ def train_job(
     run(Config.from_json(settings, "the sweep"), folder, progress, resume=True)
 
 
+LOCKED_EXIT_CODE = 75
+"""Exit code if another process is training the run; EX_TEMPFAIL in C."""
 AUTOGROUP = Path("/proc/self/autogroup")
 """File that sets the niceness of a session, on Linux with autogroup scheduling."""
 ATTEMPTS = 50
@@ -64,7 +67,10 @@ def main() -> None:
     apply_niceness()
     with report_errors():
         settings = parse_json(sys.stdin.read(), "the sweep's settings")
-        train_job(settings, Path(sys.argv[1]), progress=True)
+        try:
+            train_job(settings, Path(sys.argv[1]), progress=True)
+        except LockedError:
+            sys.exit(LOCKED_EXIT_CODE)
 
 
 if __name__ == "__main__":

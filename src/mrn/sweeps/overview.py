@@ -56,6 +56,10 @@ class Overview:
         """Print that a run did not stop as requested."""
         self._print(f"killed    {job.name}: {message}; it will be resumed from its last checkpoint")
 
+    def warn(self, job: Job, message: str) -> None:
+        """Print a problem of a run that is finished nevertheless."""
+        self._print(f"warning   {job.name}: {message}")
+
     def failed(self, job: Job, message: str) -> None:
         """Print that a run failed."""
         self.failures += 1

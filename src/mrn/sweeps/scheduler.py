@@ -32,9 +32,9 @@ STOP_TIMEOUT = 600.0
 
 
 class Outcome(NamedTuple):
-    """Result of a run's process."""
+    """Result of a run's process; `locked` if another process is training the run."""
 
-    kind: Literal["done", "failed", "lost"]
+    kind: Literal["done", "failed", "lost", "locked"]
     message: str = ""
 
 
@@ -173,8 +173,10 @@ class _Sweep:
                     continue
                 message = f"{message}, {times} times"
             if kind == "done":
+                if message:
+                    self.overview.warn(job, message)
                 self._done(job)
-            elif is_held(job.folder):  # another sweep was faster
+            elif kind == "locked" or is_held(job.folder):  # another sweep was faster
                 self.waiting.append(job)
             else:
                 self._fail(job, message)
@@ -246,17 +248,24 @@ class _Sweep:
 
 
 def _verify(job: Job, outcome: Outcome) -> Outcome:
-    """Accept that a run is done only if its folder is complete."""
+    """Judge a run by its folder: it is done if complete, even if its process failed.
+
+    A process can fail after the last epoch, or because another sweep finished the run.
+    """
+    if outcome.kind not in ("done", "failed"):
+        return outcome
     try:
-        finished = outcome.kind != "done" or job.finished
+        finished = job.finished
     except UnreadableError as error:
-        return Outcome("lost", str(error))
+        return Outcome("lost", str(error)) if outcome.kind == "done" else outcome
     except UserError as error:
-        return Outcome("failed", str(error))
-    if not finished:
-        return Outcome(
-            "failed",
-            f"it ended, but {job.folder} is incomplete on this machine; put the folder on storage "
-            "that all machines share",
-        )
-    return outcome
+        return Outcome("failed", str(error)) if outcome.kind == "done" else outcome
+    if finished:
+        return outcome._replace(kind="done")
+    if outcome.kind == "failed":
+        return outcome
+    return Outcome(
+        "failed",
+        f"it ended, but {job.folder} is incomplete on this machine; put the folder on storage "
+        "that all machines share",
+    )
