@@ -81,6 +81,9 @@ class InstantBackend:
 
     capacity = 1
 
+    def prepare(self, jobs):
+        pass
+
     def start(self, job):
         self.job = job
         return self

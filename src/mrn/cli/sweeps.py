@@ -40,16 +40,18 @@ def sweep(
         backend: `local` processes, or a `ray` cluster.
         address: Address of the Ray cluster, `auto` for the one this machine belongs to; by default
             RAY_ADDRESS from the environment, else a new cluster on this machine.
-        gpus: GPUs per run on Ray; 0.5 lets two runs share one.
+        gpus: GPUs per run on Ray; 0.5 lets two runs share one. By default 1 if the cluster has
+            GPUs and the run may use one.
         runs: Folder of all runs. The machines of a cluster must share it.
         discard_checkpoints: Delete the checkpoints of finished runs to save disk space. Such runs
             cannot be trained for longer.
         dry_run: Estimate time and disk space per task from a short probe, without training.
     """
-    from mrn.sweeps.backends import LocalBackend, RayBackend
+    from mrn.sweeps.backends import LocalBackend
     from mrn.sweeps.jobs import plan_jobs
     from mrn.sweeps.overview import Overview
     from mrn.sweeps.probe import estimate_sweep
+    from mrn.sweeps.ray_backend import RayBackend
     from mrn.sweeps.scheduler import run_sweep
     from mrn.sweeps.suites import find_suite
 
@@ -71,7 +73,7 @@ def sweep(
         for part in estimate:
             console().print(part, soft_wrap=isinstance(part, str), highlight=False)
         return
-    workers = LocalBackend(jobs, devices) if jobs else RayBackend(address, threads, gpus or 0.0)
+    workers = LocalBackend(jobs, devices) if jobs else RayBackend(address, threads, gpus)
     run_sweep(planned, workers, Overview(), discard_checkpoints)
     print(f"Done. View the results: mrn report {shlex.quote(str(planned[0].root))}")
 

@@ -1,17 +1,18 @@
-"""Process of a single run of a sweep. It saves and exits when the sweep exits."""
+"""Process of a single run of a sweep. A local one saves and exits when the sweep exits."""
 
 import os
 import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from mrn.config import Config
+from mrn.runs.layout import log_file
 from mrn.runs.lock import LockedError
 from mrn.training.loop import run
 from mrn.utils.device import tune_allocator
-from mrn.utils.errors import report_errors
+from mrn.utils.errors import RunError, report_errors
 from mrn.utils.files import parse_json
 from mrn.utils.signals import set_parent_death_signal
 
@@ -32,6 +33,28 @@ def train_job(
         sys.path.append(home)
     tune_allocator()
     run(Config.from_json(settings, "the sweep"), folder, progress, resume=True)
+
+
+RESTARTED = "--- restarted"
+"""Line in a log that separates the output of two processes."""
+
+
+def open_log(folder: Path) -> IO[bytes]:
+    """Open the log of a run to append the output of a new process.
+
+    Raises:
+        RunError: It is not writable.
+    """
+    path = log_file(folder)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        log = open(path, "ab")  # noqa: SIM115 - closed by the caller
+    except OSError as error:
+        raise RunError(f"cannot write {path}: {error.strerror}") from None
+    if log.tell():
+        log.write(f"{RESTARTED} {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode())
+        log.flush()
+    return log
 
 
 LOCKED_EXIT_CODE = 75

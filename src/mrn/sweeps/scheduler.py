@@ -60,6 +60,13 @@ class Backend(Protocol):
     capacity: int
     """Maximum number of jobs in flight."""
 
+    def prepare(self, jobs: Sequence[Job]) -> None:
+        """Check that the jobs can be trained.
+
+        Raises:
+            UserError: They cannot; nothing was started.
+        """
+
     def start(self, job: Job) -> Handle:
         """Train or resume a run.
 
@@ -83,16 +90,17 @@ def run_sweep(
         discard: Delete the checkpoints of finished runs. They are only needed to train longer.
 
     Raises:
-        UserError: The folder is not writable; nothing was started.
+        UserError: The folder is not writable or the backend cannot use it; nothing was started.
         RunError: Some runs failed; all others are finished.
         Interrupted: A signal stopped the sweep; all runs have saved or were killed.
     """
     work = _Sweep(jobs, backend, overview, discard)
-    if work.waiting:
-        make_writable_folder(work.waiting[0].root, "choose another --runs")
-    overview.begin(jobs, work.waiting)
     with overview, InterruptHandler("waiting for the runs to save") as interruption:
         try:
+            if work.waiting:
+                make_writable_folder(work.waiting[0].root, "choose another --runs")
+                backend.prepare(work.waiting)
+            overview.begin(jobs, work.waiting)
             while (work.waiting or work.running) and not interruption.received:
                 work.start()
                 work.collect()
