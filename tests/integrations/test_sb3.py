@@ -47,8 +47,10 @@ def vector(env_id: str, count: int, seed: int):
     return make_vec_env(lambda: gym.make(env_id), count, seed=seed)
 
 
-def make_model(algorithm: type, critic: str = "mrn", **kwargs):
-    env = VecNormalize(vector("Walk-v0", 2, seed=1), norm_reward=False)
+def make_model(algorithm: type, critic: str = "mrn", env_id: str = "Walk-v0", **kwargs):
+    env = VecNormalize(vector(env_id, 2, seed=1), norm_reward=False)
+    if algorithm is SAC:
+        kwargs = {"ent_coef": "auto_0.05"} | kwargs
     return algorithm(
         POLICIES[algorithm],
         env,
@@ -190,6 +192,7 @@ def test_custom_critic(tmp_path, monkeypatch):
             "'observation' must be a vector",
         ),
         ({"space": goal_dict(achieved_goal=box(1))}, "must have the same shape"),
+        ({"n_critics": 0}, "n_critics must be at least 1, got 0"),
     ],
 )
 def test_invalid_arguments_are_rejected(kwargs, message):
@@ -208,7 +211,7 @@ def test_environment_without_goals_is_rejected():
 
 
 def test_policy_of_another_algorithm_is_rejected():
-    with pytest.raises(mrn.UserError, match="for DDPG and TD3; use MetricSACPolicy for SAC"):
+    with pytest.raises(mrn.UserError, match="for DDPG and TD3.* For SAC, use MetricSACPolicy"):
         SAC(MetricPolicy, make_env("FetchReach-v4"), device="cpu")
     for algorithm in (DDPG, TD3):
         with pytest.raises(mrn.UserError, match="for SAC; use MetricPolicy for DDPG and TD3"):
@@ -217,6 +220,36 @@ def test_policy_of_another_algorithm_is_rejected():
     assert not hasattr(policy, "actor_target")
     with pytest.raises(AttributeError, match="no attribute 'acter'"):
         policy.acter  # noqa: B018
+
+
+def test_dictionary_that_sac_has_used_is_named_as_the_cause():
+    shared = {"net_arch": [8]}
+    SAC(MetricSACPolicy, make_env("FetchReach-v4"), policy_kwargs=shared, device="cpu")
+    with pytest.raises(mrn.UserError, match="do not reuse the policy_kwargs of a SAC model"):
+        TD3(MetricPolicy, make_env("FetchReach-v4"), policy_kwargs=shared, device="cpu")
+    TD3(MetricPolicy, make_env("FetchReach-v4"), policy_kwargs={"net_arch": [8]}, device="cpu")
+
+
+class PositiveWalk(custom_envs.Walk):
+    """Reward 0 until the goal, where it is 1."""
+
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        return super().compute_reward(achieved_goal, desired_goal, info) + 1
+
+
+gym.register("PositiveWalk-v0", PositiveWalk, max_episode_steps=8)
+
+
+@ALGORITHMS
+def test_positive_rewards_warn_once(algorithm):
+    with pytest.warns(UserWarning, match="a metric critic cannot be positive") as caught:
+        make_model(algorithm, env_id="PositiveWalk-v0").learn(60)
+    assert len(caught) == 1
+    assert "subtract 1 from rewards of 0 and 1" in str(caught[0].message)
+
+
+def test_positive_rewards_are_accepted_by_critics_without_a_sign():
+    make_model(TD3, critic="monolithic", env_id="PositiveWalk-v0").learn(60)  # no warning
 
 
 def test_missing_package_shows_the_install_command(monkeypatch):

@@ -1,5 +1,7 @@
 """Policy classes that use metric critics in Stable-Baselines3's DDPG, TD3 and SAC."""
 
+import warnings
+from functools import partial
 from typing import Any
 
 import torch
@@ -7,6 +9,7 @@ from gymnasium import spaces
 from torch import Tensor
 
 from mrn.critics import REFERENCE_HIDDEN_DIM, Critic, Dims, make_critic
+from mrn.critics.metric import MetricCritic
 from mrn.envs.requirements import goal_space
 from mrn.utils.errors import UserError
 from mrn.utils.extras import import_extra
@@ -25,6 +28,8 @@ __all__ = ["MetricPolicy", "MetricSACPolicy"]
 
 CRITIC_KEYS = ("observation", "desired_goal")
 """Observation keys that critics use; `achieved_goal` is only for hindsight relabeling."""
+MAX_TARGET = 0.25
+"""Target value above which a metric critic warns, because it cannot be positive."""
 
 
 class StateGoalExtractor(BaseFeaturesExtractor):
@@ -82,10 +87,34 @@ class GoalContinuousCritic(ContinuousCritic):
             self.add_module(f"qf{index}", network)
             self.q_networks.append(network)
 
+        self.checks_targets = isinstance(self.q_networks[0], MetricCritic)
+
     def forward(self, obs: PyTorchObs, actions: Tensor) -> tuple[Tensor, ...]:
         """Return Q of each critic, shape (B, 1)."""
         state, goal = self._split(obs)
-        return tuple(network(state, actions, goal).unsqueeze(1) for network in self.q_networks)
+        q = tuple(network(state, actions, goal).unsqueeze(1) for network in self.q_networks)
+        # Actions from the replay buffer have no gradient; those of an actor update do.
+        if self.checks_targets and q[0].requires_grad and not actions.requires_grad:
+            q[0].register_hook(partial(self._check_targets, q[0].detach()))
+        return q
+
+    def _check_targets(self, q: Tensor, gradient: Tensor) -> None:
+        """Warn once if targets are positive, as with rewards of 0 and 1.
+
+        Stable-Baselines3 shows rewards and targets only to its loss. For its mean of squares, the
+        gradient is 2 (q - target) / B in TD3, and half of that in SAC. The latter gives a lower
+        bound of a positive target, because Q is not positive.
+        """
+        target = float((q - gradient * (len(q) / 2)).max())
+        if self.checks_targets and target > MAX_TARGET:
+            self.checks_targets = False
+            warnings.warn(
+                f"the critic's targets reach {target:.2g}, but a metric critic cannot be positive "
+                "and would learn Q = 0. Rewards must be -1 before the goal and 0 at the goal: "
+                "subtract 1 from rewards of 0 and 1. With SAC, also start with a low temperature "
+                "such as ent_coef='auto_0.05'",
+                stacklevel=2,
+            )
 
     def q1_forward(self, obs: PyTorchObs, actions: Tensor) -> Tensor:
         """Return Q of the first critic, shape (B, 1)."""
@@ -141,6 +170,8 @@ class _GoalPolicy(BasePolicy):
                 "net_arch applies only to the actor and must be a list such as [256, 256, 256], "
                 f"got {kwargs['net_arch']}; set the size of the critics with critic_hidden_dim"
             )
+        if kwargs.get("n_critics", 1) < 1:
+            raise UserError(f"n_critics must be at least 1, got {kwargs['n_critics']}")
         # Set first, because the constructor of Stable-Baselines3 creates the networks.
         self.critic_name, self.critic_hidden_dim = critic, critic_hidden_dim
         super().__init__(space, action_space, lr_schedule, **kwargs)
@@ -173,10 +204,14 @@ class MetricPolicy(_GoalPolicy, TD3Policy):
         """Create the policy, see `policy_kwargs` above.
 
         Raises:
-            UserError: The algorithm is SAC, which needs `MetricSACPolicy`.
+            UserError: `use_sde` is given, by SAC or in a dictionary that SAC has used before.
         """
-        if "use_sde" in kwargs:  # only SAC passes it
-            raise UserError("MetricPolicy is for DDPG and TD3; use MetricSACPolicy for SAC")
+        if "use_sde" in kwargs:  # SAC adds it to the caller's dictionary
+            raise UserError(
+                "MetricPolicy is for DDPG and TD3 and has no use_sde. For SAC, use "
+                "MetricSACPolicy. For DDPG and TD3, do not reuse the policy_kwargs of a SAC "
+                "model, to which SAC adds use_sde: pass a new dictionary to each model"
+            )
         super().__init__(*args, **kwargs)
 
 
