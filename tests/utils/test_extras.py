@@ -1,6 +1,9 @@
 """Tests of optional dependencies that are missing or broken."""
 
+import shlex
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -23,8 +26,18 @@ def package(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("module", ["extra", "extra.part"])
 def test_missing_package_shows_the_install_command(package, module):
-    with pytest.raises(mrn.UserError, match=r"^extra is missing: pip install .* '\.\[onnx\]'"):
+    with pytest.raises(mrn.UserError, match=r"^extra is missing: pip install ") as caught:
         import_extra(module, "onnx")
+    check_command(str(caught.value), ["pip", "install"])
+
+
+def check_command(message: str, start: list[str]) -> None:
+    """Check that a message ends with a command that can be pasted, and that needs no clone."""
+    words = shlex.split(message[message.index("pip install") :])
+    assert words[: len(start)] == start
+    with open(Path(__file__).parents[2] / "pyproject.toml", "rb") as file:
+        expected = tomllib.load(file)["project"]["optional-dependencies"]["onnx"]
+    assert words[len(start) :] == expected
 
 
 def test_missing_submodule_counts_as_missing_package(package):
@@ -47,9 +60,7 @@ def test_missing_submodule_counts_as_missing_package(package):
 )
 def test_broken_package_is_not_reported_as_missing(package, code, reason):
     package(code)
-    message = (
-        rf"^extra cannot be imported: {reason} .*pip install --force-reinstall .* '\.\[onnx\]'"
-    )
-    with pytest.raises(mrn.UserError, match=message) as caught:
+    with pytest.raises(mrn.UserError, match=f"^extra cannot be imported: {reason} ") as caught:
         import_extra("extra", "onnx")
+    check_command(str(caught.value), ["pip", "install", "--force-reinstall"])
     assert caught.value.__cause__ is not None

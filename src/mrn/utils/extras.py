@@ -1,6 +1,9 @@
-"""Optional dependencies: imported on first use, with an install hint if missing."""
+"""Optional dependencies: imported on first use, with an install command if missing."""
 
 import importlib
+import re
+import shlex
+from importlib import metadata
 from types import ModuleType
 
 from mrn.utils.errors import UserError
@@ -15,23 +18,32 @@ def import_extra(module: str, extra: str) -> ModuleType:
         extra: Extra of this package that installs it.
 
     Raises:
-        UserError: The package is missing or fails to import; includes the install command.
+        UserError: The package is missing or fails to import; ends with the install command.
     """
     package = module.partition(".")[0]
-    # Not 'mrn[...]': outside a clone, pip would install the unrelated package of that name.
-    source = f"-c constraints.txt '.[{extra}]' in a clone of the mrn repository"
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name and f"{module}.".startswith(f"{error.name}."):
-            raise UserError(f"{package} is missing: pip install {source}") from None
-        raise _broken(package, error, source) from error
+            raise UserError(f"{package} is missing: pip install {_requirements(extra)}") from None
+        raise _broken(package, error, extra) from error
     except Exception as error:  # a broken package can raise anything
-        raise _broken(package, error, source) from error
+        raise _broken(package, error, extra) from error
 
 
-def _broken(package: str, error: Exception, source: str) -> UserError:
+def _requirements(extra: str) -> str:
+    """Return the requirements of an extra, quoted for a shell.
+
+    The packages themselves rather than 'mrn[EXTRA]', because the package of that name on PyPI is
+    unrelated, and rather than '.[EXTRA]', because there may be no clone.
+    """
+    marker = re.compile(rf"""^(.*?)\s*;\s*extra == ['"]{re.escape(extra)}['"]$""")
+    found = [marker.match(each) for each in metadata.requires("mrn") or []]
+    return " ".join(shlex.quote(each[1]) for each in found if each)
+
+
+def _broken(package: str, error: Exception, extra: str) -> UserError:
     return UserError(
         f"{package} cannot be imported: {describe_error(error)}. Install the missing dependency, "
-        f"or reinstall the package: pip install --force-reinstall {source}"
+        f"or reinstall the package: pip install --force-reinstall {_requirements(extra)}"
     )
