@@ -142,3 +142,11 @@ def test_normalizer_of_a_policy_is_not_rounded(name):
         variance = (norm.squares / norm.count).clamp(min=0.01**2)
         assert torch.equal(norm.shift, norm.mean.float())
         torch.testing.assert_close(norm.scale, variance.rsqrt().float(), rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("page", ["README.md", "results/shadow-hand/README.md"])
+def test_pages_quote_the_new_episodes_of_the_block_policy(page):
+    text = (ROOT / page).read_text()
+    card = json.loads((ROOT / "src/mrn/zoo/BlockRotateZ/card.json").read_text())
+    success = card["engines"]["envpool"]["success"]
+    assert f"reaches {success:.1%} on 500 new episodes" in " ".join(text.split())
