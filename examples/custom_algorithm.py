@@ -25,7 +25,7 @@ class StopwatchSettings(NoiseSettings, AlgorithmSettings):
 
 
 class Stopwatch(Algorithm):
-    """A critic fitted to the number of steps between states, and an actor that maximizes it."""
+    """Fit the critic to the number of steps to relabeled goals; the actor maximizes it."""
 
     Settings = StopwatchSettings
     METRICS = ("critic_loss", "actor_loss")  # names of the values that `update` returns
@@ -33,7 +33,7 @@ class Stopwatch(Algorithm):
     def __init__(self, dims, make_critic, settings):
         super().__init__(dims, make_critic, settings)
         self.settings = settings
-        self.critic = make_critic()  # the architecture that the run asks for
+        self.critic = make_critic()  # the architecture that the run selects
         self.actor = Actor(dims, settings.hidden_dim)
         self.optimizer = Adam(self.parameters(), settings.learning_rate)
 

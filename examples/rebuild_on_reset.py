@@ -8,7 +8,7 @@ import gymnasium as gym
 
 
 class RebuildOnReset(gym.Wrapper):
-    """A wrapper that creates the environment again at every reset."""
+    """Wrapper that recreates the environment at every reset."""
 
     def __init__(self, env_id):
         super().__init__(gym.make(env_id))

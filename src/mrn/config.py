@@ -60,7 +60,7 @@ class Schedule(Validated):
 
 @dataclass(frozen=True)
 class Config(Validated):
-    """Everything that decides a run's result, and where it runs.
+    """Everything that determines a run's result, and where it runs.
 
     A group of settings left at None is taken from the recipe.
     """
@@ -201,7 +201,7 @@ def resolve(
     Args:
         algo: Name of the algorithm.
         recipe: Name of the recipe.
-        overrides: Single settings of any group.
+        overrides: Individual settings of any group.
         imports: Import the module of a custom algorithm; otherwise its group is left out.
 
     Raises:

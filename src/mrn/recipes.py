@@ -1,4 +1,4 @@
-"""Recipes: named presets of settings that single settings override."""
+"""Recipes: named presets of settings. Explicit settings override them."""
 
 from collections.abc import Mapping
 from typing import Any

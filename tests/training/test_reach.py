@@ -78,7 +78,7 @@ def test_successive_goals_without_a_reset(walker, env):
     # The goal is behind: the remaining steps of the episode are used up.
     third = walker.reach(env, [x, y], observation=second.observation)
     assert (third.reached, third.steps) == (False, 4)
-    with pytest.raises(mrn.UserError, match="seed and observation exclude each other"):
+    with pytest.raises(mrn.UserError, match="seed and observation are mutually exclusive"):
         walker.reach(env, [0, 0], seed=1, observation=third.observation)
 
 

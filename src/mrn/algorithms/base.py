@@ -38,7 +38,7 @@ class Algorithm(nn.Module, ABC):
     """
 
     Settings: ClassVar[type[AlgorithmSettings]] = AlgorithmSettings
-    """Hyperparameters: bounds on the fields, and docstrings that are the help texts."""
+    """Hyperparameters. Bounds are on the fields; field docstrings are the help texts."""
     METRICS: ClassVar[tuple[str, ...]]
     """Names of the metrics that `update` returns: columns of metrics.csv after the common ones."""
     uses_critic: ClassVar[bool] = True
@@ -81,7 +81,7 @@ class Algorithm(nn.Module, ABC):
         """
 
     def end_cycle(self) -> None:
-        """Do what happens once per cycle, after its updates."""
+        """Run periodic work at the end of a cycle, after its updates."""
 
     @abstractmethod
     def explorer(self, steps: int, num_envs: int, generator: torch.Generator) -> Explorer:

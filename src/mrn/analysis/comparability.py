@@ -1,4 +1,4 @@
-"""Warnings about runs that were not trained alike, apart from what is compared."""
+"""Warnings about runs that differ in settings other than the compared ones."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -46,7 +46,7 @@ def differences(task: str, methods: Methods, names: dict[str, str]) -> list[str]
     if len(set().union(*common_lengths(methods).values())) > 1:
         found.append(
             f"{task}: epochs differ in length and do not align yet; methods are compared after "
-            "equally many epochs but different numbers of episodes, and none is marked as best"
+            "equal numbers of epochs but not of episodes, and none is marked as best"
         )
     return found
 

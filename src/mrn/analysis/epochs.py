@@ -1,4 +1,4 @@
-"""Common epochs: where the methods on a task have trained for equally many episodes."""
+"""Common epochs: points at which the methods on a task have equal numbers of episodes."""
 
 import math
 

@@ -259,7 +259,7 @@ def _rounded(values: Array) -> list[float | None]:
 
 
 def _plain(value: Any) -> Any:
-    """Replace NaN and infinity, which JSON does not have, by None."""
+    """Replace NaN and infinity, which JSON lacks, with None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

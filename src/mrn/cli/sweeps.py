@@ -44,7 +44,7 @@ def sweep(
             GPUs and the run may use one.
         runs: Folder of all runs. The machines of a cluster must share it.
         discard_checkpoints: Delete the checkpoints of finished runs to save disk space. Such runs
-            cannot be trained for longer.
+            cannot be extended later.
         dry_run: Estimate time and disk space per task from a short probe, without training.
     """
     from mrn.sweeps.backends import LocalBackend

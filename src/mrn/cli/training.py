@@ -40,7 +40,7 @@ def train_command(arguments: Sequence[str]) -> Callable[..., None]:
     if base and (known.recipe or default_recipe) != default_recipe:
         raise UserError(
             f"{known.config} uses the recipe {base.recipe!r} and already sets everything that a "
-            "recipe sets: give --config or --recipe, not both"
+            "recipe sets: pass --config or --recipe, not both"
         )
     groups = resolve(algo, known.recipe or default_recipe)
     settings = {item.name for group in groups.values() for item in dataclasses.fields(group)}

@@ -35,7 +35,7 @@ class Architecture:
     build: Callable[[Dims, int, int], Critic]
     """Maps (dims, hidden_dim of the encoders, free size) to a critic."""
     size: int
-    """Published value of the free size, next to a monolithic critic of hidden_dim 256."""
+    """Published value of the free size, for a monolithic critic with hidden_dim 256."""
     formula: str
     """One-line formula of Q, printed by `mrn critics`."""
 

@@ -10,7 +10,7 @@ from mrn.envs.vector import GoalVectorEnv, Observation, Step, as_observation, su
 OPTIONS: dict[str, dict[str, Any]] = {"FetchSlide-v4": {"initial_slide0": 0.05}}
 """EnvPool options by id that reproduce the initial states of Gymnasium-Robotics.
 
-By default, EnvPool places the robot of FetchSlide 0.4 m further forward, which puts a fifth of the
+By default, EnvPool places the robot of FetchSlide 0.4 m farther forward, which puts a fifth of the
 goals beyond the table.
 """
 

@@ -48,7 +48,7 @@ class ChosenGoal(GoalVectorEnv):
 
 
 def is_at_goal(achieved: np.ndarray, goal: np.ndarray, reward: Reward) -> np.ndarray:
-    """Return whether achieved goals (N, goal) reach a goal (goal,) by a reward, shape (N,)."""
+    """Return whether achieved goals (N, goal) reach a goal (goal,), given a reward; shape (N,)."""
     achieved_goals = torch.as_tensor(achieved, dtype=torch.float64)
     desired_goals = torch.as_tensor(goal).double().expand_as(achieved_goals)
     return (reward(achieved_goals, desired_goals) >= 0).numpy()

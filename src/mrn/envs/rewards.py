@@ -8,7 +8,7 @@ method are kept for comparability:
   although they are the same rotation.
 - The Pen's rotation is rebuilt from Euler angles, which may yield -q for the goal q. No pose
   reaches such a goal unless its angle x is within the threshold of +-pi. This makes 7% of all goals
-  unreachable (`benchmarks/hand.py`).
+  unreachable (`scripts/hand.py`).
 
 One is not kept: its batched reward for the Pen overwrites row 2 of the batch instead of column 2 of
 the angles.

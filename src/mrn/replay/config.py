@@ -19,5 +19,5 @@ class ReplayConfig(Validated):
     her_ratio: Fraction = 0.8
     """Fraction of sampled transitions that are relabeled."""
     redraws: Annotated[int, Bounds(ge=0, le=100)] = 0
-    """How often to redraw a sampled transition if nothing moved in its episode, i.e. if the goal
-    achieved at its end counts as achieved at its start."""
+    """Number of times to redraw a sampled transition if nothing moved in its episode, i.e. if the
+    goal achieved at its end counts as achieved at its start."""

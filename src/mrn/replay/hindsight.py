@@ -13,7 +13,7 @@ from mrn.replay.config import GoalSelectionStrategy
 
 
 class Hindsight:
-    """Sampler that replaces a fraction of the goals in a batch by achieved goals.
+    """Sampler that replaces a fraction of the goals in a batch with achieved goals.
 
     The strategy selects the step of the episode, of length L, whose achieved goal replaces the
     goal of a transition at step t:

@@ -73,7 +73,7 @@ def reach(
     if observation is None:
         observation, _ = _call(agent, "reset", lambda: env.reset(seed=seed))
     elif seed is not None:
-        raise UserError("seed and observation exclude each other: a seed resets the environment")
+        raise UserError("seed and observation are mutually exclusive: a seed triggers a reset")
     taken, ended = 0, False
     while not (reached := _is_reached(agent, observation, target)) and taken < steps and not ended:
         action, _ = agent.predict({**observation, "desired_goal": target})

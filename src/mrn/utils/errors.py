@@ -23,7 +23,7 @@ def _rebuild(
 
 
 class Picklable(BaseException):
-    """Exception that survives pickling, whatever the signature of its constructor."""
+    """Exception that survives pickling, regardless of its constructor's signature."""
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the attributes instead of the constructor's arguments."""

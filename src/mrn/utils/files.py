@@ -13,7 +13,7 @@ from mrn.utils.errors import RunError, UserError
 
 
 class UnreadableError(UserError):
-    """A file that exists but cannot be read at the moment; it need not be corrupt."""
+    """A file exists but is temporarily unreadable; it may be intact."""
 
     def __init__(self, path: Path, reason: object) -> None:
         """Initialize the error with the path and the operating system's reason."""
@@ -79,7 +79,7 @@ def prepare_output_file(path: Path, suffixes: Sequence[str], force: bool) -> Non
     if path.suffix.lower() not in suffixes:
         raise UserError(f"the file name must end with {' or '.join(suffixes)}, got {path}")
     if path.is_dir():
-        raise UserError(f"{path} is a folder; give a file name")
+        raise UserError(f"{path} is a folder; pass a file name")
     if path.exists() and not force:
         raise UserError(f"{path} already exists; use force to overwrite it")
     make_writable_folder(path.parent)

@@ -7,7 +7,7 @@ NO_CRITIC = "none"
 
 
 def safe_name(name: str) -> str:
-    """Return a name that is safe for a folder: replace all but letters, digits and -_.+= by _."""
+    """Return a name that is safe for a folder: all but letters, digits and -_.+= become _."""
     return "".join(c if c.isalnum() or c in "-_.+=" else "_" for c in name)
 
 

@@ -64,7 +64,7 @@ def require_sections(path: Path, names: Iterable[str]) -> None:
 
 
 def write_sections(path: Path, sections: Mapping[str, Table | str]) -> None:
-    """Replace sections of a Markdown page by tables or text, all of them or none.
+    """Replace sections of a Markdown page with tables or text, all of them or none.
 
     Raises:
         UserError: A section is missing.

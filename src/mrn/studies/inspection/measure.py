@@ -1,4 +1,4 @@
-"""Measurements on a trained critic: is -Q a quasimetric, and does it count steps to the goal?"""
+"""Measurements on a trained critic: is -Q a quasimetric, and does it match steps to the goal?"""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -126,7 +126,7 @@ def get_critic(agent: Agent) -> Critic:
         UserError: The agent has none.
     """
     if agent.algorithm.critic is None:
-        raise UserError(f"{agent.config.algo} learns without a critic: there is none to inspect")
+        raise UserError(f"{agent.config.algo} learns without a critic: there is nothing to inspect")
     return agent.algorithm.critic
 
 
