@@ -103,13 +103,53 @@ def test_steps_to_goal_by_hand():
     assert torch.isinf(sample("future", 0.0, [[2]], size=10).steps_to_goal).all()
 
 
-def test_terminated_belongs_to_the_sampled_transition():
+def terminating_buffer(at_goal: bool) -> ReplayBuffer:
+    """Return a truncated episode and one that terminated, at its own goal or elsewhere."""
     buffer = filled_buffer(100, [[HORIZON]])
-    buffer.add(counting_episodes(1, [4, 6], terminated=[True, False]))
-    batch = Hindsight(buffer, "future", 0.8, REWARD).sample(5000, torch.Generator())
-    stamp = batch.state[:, 0]
-    assert torch.equal(batch.terminated, stamp == 1003)
+    episodes = counting_episodes(1, [4], terminated=[True])
+    if at_goal:
+        episodes.goal[0] = episodes.achieved[0, 4]
+    buffer.add(episodes)
+    return buffer
+
+
+@pytest.mark.parametrize("at_goal", [True, False])
+def test_original_goals_keep_the_stored_termination(at_goal):
+    hindsight = Hindsight(terminating_buffer(at_goal), "future", 0.0, REWARD)
+    batch = hindsight.sample(5000, torch.Generator().manual_seed(0))
+    assert torch.equal(batch.terminated, batch.state[:, 0] == 1003)
     assert batch.terminated.any()
+
+
+@pytest.mark.parametrize("strategy", ["future", "final", "episode"])
+@pytest.mark.parametrize("at_goal", [True, False])
+def test_relabeled_goals_terminate_only_if_reached_and_the_environment_ends_there(
+    strategy, at_goal
+):
+    hindsight = Hindsight(terminating_buffer(at_goal), strategy, 1.0, REWARD)
+    batch = hindsight.sample(5000, torch.Generator().manual_seed(0))
+    reached = batch.reward == 0
+    assert reached.any()
+    assert torch.equal(batch.terminated, reached if at_goal else torch.zeros_like(reached))
+    # The last transition of the terminated episode, too, bootstraps for a goal it does not reach.
+    missed = (batch.state[:, 0] == 1003) & ~reached
+    assert missed.any() == (strategy == "episode")
+
+
+def test_goal_termination_follows_the_stored_episodes():
+    """It ends with the eviction of the last such episode, and a resumed run agrees."""
+    buffer, generator = terminating_buffer(at_goal=True), torch.Generator().manual_seed(0)
+    hindsight = Hindsight(buffer, "final", 1.0, REWARD)
+    found = []
+    for first in range(2, 13):
+        buffer.add(counting_episodes(first, [HORIZON]))
+        restored = ReplayBuffer(SPEC, 100, CPU)
+        restored.start_at(buffer.oldest, buffer.first)
+        restored.append(buffer.read(buffer.oldest))
+        again = Hindsight(restored, "final", 1.0, REWARD).ends_at_goal()
+        assert hindsight.sample(1000, generator).terminated.any() == again
+        found.append(again)
+    assert found == [True] * 9 + [False] * 2
 
 
 def test_newest_returns_each_transition_once():

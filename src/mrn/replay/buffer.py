@@ -224,6 +224,10 @@ class ReplayBuffer:
         first = place[self.since_start[place] == 0]
         return first, self.until_end[first]
 
+    def terminal_rows(self, start: int) -> Tensor:
+        """Return the numbers in the run of the rows from `start` on whose action terminated."""
+        return start + self.terminated[self._places_since(start)].nonzero().flatten()
+
     def _places_since(self, start: int) -> Tensor:
         """Return the places in the ring of rows `start` .. `written` - 1 of the run."""
         return torch.arange(start, self.written, device=self.device) % self.rows

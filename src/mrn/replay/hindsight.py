@@ -25,6 +25,10 @@ class Hindsight:
     Rewards are recomputed for every transition at the next state, as the environments do.
     `steps_to_goal` is finite only for transitions relabeled with a goal achieved later.
 
+    A transition with its original goal keeps its `terminated` flag. A relabeled one is terminal if
+    it reaches its new goal and the environment ends episodes at the goal (see `GoalTermination`).
+    Otherwise it is not terminal, because only the original goal can have ended the episode.
+
     While the policy cannot move an object yet, most episodes contain nothing about moving it. With
     `redraws`, a transition is drawn again until something moved in its episode, at most that many
     times. This selects by the future of a transition. In a deterministic environment it changes
@@ -51,6 +55,7 @@ class Hindsight:
         self.buffer, self.strategy, self.her_ratio = buffer, strategy, her_ratio
         self.reward, self.redraws = reward, redraws
         self.moved = MovedEpisodes(buffer, reward) if redraws else None
+        self.ends_at_goal = GoalTermination(buffer, reward)
 
     def sample(self, size: int, generator: torch.Generator) -> Batch:
         """Sample transitions with replacement, uniformly except for redraws."""
@@ -80,13 +85,15 @@ class Hindsight:
         relabeled = uniform[1] < self.her_ratio
         achieved = self.buffer.achieved_after(rows, offset)
         goal = torch.where(relabeled.unsqueeze(-1), achieved, stored.goal)
+        reward = self.reward(stored.next_achieved, goal)
+        terminal = (reward == 0) & self.ends_at_goal()  # of relabeled transitions
         return Batch(
             state=stored.state,
             action=stored.action,
             goal=goal,
             next_state=stored.next_state,
-            reward=self.reward(stored.next_achieved, goal),
-            terminated=stored.terminated,
+            reward=reward,
+            terminated=torch.where(relabeled, terminal, stored.terminated),
             steps_to_goal=torch.where(relabeled & (offset > 0), offset.float(), torch.inf),
         )
 
@@ -134,3 +141,28 @@ class MovedEpisodes:
         end = self.buffer.achieved_after(first, length)
         self.table[first] = self.reward(start, end) < 0
         self.seen = self.buffer.written
+
+
+class GoalTermination:
+    """Whether the environment ends episodes at the goal, as far as the stored episodes show.
+
+    It does if a stored episode terminated with reward 0, i.e. at its own goal. The answer follows
+    from the buffer's rows: it is never saved, and catches up before every lookup.
+    """
+
+    def __init__(self, buffer: ReplayBuffer, reward: Reward) -> None:
+        """Start before the first episode; `reward` decides whether a goal is reached."""
+        self.buffer, self.reward = buffer, reward
+        self.newest = -1  # last row of the run whose action terminated an episode at its goal
+        self.seen = 0  # rows of the run that were searched
+
+    def __call__(self) -> bool:
+        """Return whether a stored episode terminated at its own goal."""
+        if self.seen < self.buffer.written:
+            rows = self.buffer.terminal_rows(max(self.seen, self.buffer.oldest))
+            if len(rows):
+                stored = self.buffer.gather(rows % self.buffer.rows)
+                at_goal = rows[self.reward(stored.next_achieved, stored.goal) == 0]
+                self.newest = max([self.newest, *at_goal.tolist()])
+            self.seen = self.buffer.written
+        return self.newest >= self.buffer.oldest
