@@ -1,16 +1,18 @@
 """DDPG: gradients, target updates, exploration."""
 
 import copy
-import dataclasses
+import warnings
 
 import pytest
 import torch
 from torch.nn import functional as F
 
+from mrn.algorithms.adam import Adam
 from mrn.algorithms.ddpg import DDPG
 from mrn.algorithms.losses import actor_loss, bellman_target
 from mrn.critics import CRITICS
 from tests.algorithms.helpers import DIMS, assert_gradients, double, make_algorithm, random_batch
+from tests.training.helpers import tiny_run
 
 GENERATOR = torch.Generator()  # unused: DDPG updates draw no random numbers
 
@@ -122,25 +124,45 @@ def test_targets_move_every_target_update_interval():
     assert moved == [False, False, True, False, False, True, False]
 
 
-def test_with_policy_delay_adam_steps_on_momentum_in_between():
+def test_actor_pauses_between_its_updates():
+    """As in TD3: the actor's steps are those of an Adam that sees every second gradient only."""
     agent = algorithm(policy_delay=2)
     expected = copy.deepcopy(agent.actor)
     optimizer = torch.optim.Adam(expected.parameters(), lr=1e-3)
-    for number in range(1, 5):
+    for number in range(1, 7):
         before = copy.deepcopy(agent)
         metrics = agent.update(random_batch(), number, GENERATOR)
-        before.settings = dataclasses.replace(before.settings, policy_delay=1)
-        loss = before.compute_gradients(random_batch())[1]
-        gradients = [weight.grad for weight in before.actor.parameters()]
+        loss = before.compute_gradients(random_batch())[1]  # scaled by policy_delay
         skipped = number % 2 == 1
-        # A skipped gradient counts as zero: Adam steps on momentum alone.
-        for weight, gradient in zip(expected.parameters(), gradients, strict=True):
-            weight.grad = torch.zeros_like(weight) if skipped else gradient
-        optimizer.step()
+        if not skipped:
+            for weight, same in zip(expected.parameters(), before.actor.parameters(), strict=True):
+                weight.grad = same.grad
+            optimizer.step()
         for ours, theirs in zip(agent.actor.parameters(), expected.parameters(), strict=True):
             torch.testing.assert_close(ours, theirs)
         # Scaled so that the mean over all updates is the mean of the computed losses.
-        assert metrics[1].item() == pytest.approx(0 if skipped else 2 * loss.item())
+        assert metrics[1].item() == pytest.approx(0 if skipped else loss.item())
+    assert (agent.optimizer.steps[0], agent.optimizer.steps[-1]) == (3, 6)
+
+
+def test_run_that_stepped_the_actor_on_momentum_warns_on_resume(tmp_path, monkeypatch):
+    """Earlier versions took a step with a zero gradient instead of pausing."""
+
+    def fill_gradients(self):
+        for weight in self.weights:
+            weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
+        step(self)
+
+    step = Adam.step
+    with monkeypatch.context() as earlier:
+        earlier.setattr(Adam, "step", fill_gradients)
+        for delay in (1, 2):
+            tiny_run(tmp_path / str(delay), epochs=1, policy_delay=delay)
+    with pytest.warns(UserWarning, match="policy_delay 2 the actor now pauses.*results differ"):
+        tiny_run(tmp_path / "2", epochs=2, policy_delay=2, resume=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tiny_run(tmp_path / "1", epochs=2, policy_delay=1, resume=True)
 
 
 def test_exploration_noise_has_the_configured_distribution():

@@ -38,14 +38,23 @@ class Adam:
 
     @torch.no_grad()
     def step(self) -> None:
-        """Take one step. Missing gradients count as zero: those weights move by momentum alone."""
+        """Take one step. Weights without a gradient pause, and so do their moments.
+
+        All ranks must set the gradients of the same weights.
+        """
+        active = [i for i, weight in enumerate(self.weights) if weight.grad is not None]
+        gradients = [weight.grad for weight in self.weights if weight.grad is not None]
+        weights, mean, square, steps = (
+            [values[i] for i in active]
+            for values in (self.weights, self.mean, self.square, self.steps)
+        )
         adam(
-            self.weights,
-            self.combine([torch.zeros_like(w) if w.grad is None else w.grad for w in self.weights]),
-            self.mean,
-            self.square,
+            weights,
+            self.combine(gradients),
+            mean,
+            square,
             [],
-            self.steps,
+            steps,
             fused=True,
             amsgrad=False,
             beta1=0.9,

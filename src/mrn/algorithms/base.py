@@ -83,6 +83,9 @@ class Algorithm(nn.Module, ABC):
     def end_cycle(self) -> None:
         """Run periodic work at the end of a cycle, after its updates."""
 
+    def check_restored(self) -> None:
+        """Warn if the state restored from a checkpoint would give different results."""
+
     @abstractmethod
     def explorer(self, steps: int, num_envs: int, generator: torch.Generator) -> Explorer:
         """Return the exploration policy for `steps` steps; all noise is drawn in advance."""

@@ -5,6 +5,7 @@ value lies in [-1/(1 - gamma), 0] and targets are clipped to this range. The act
 large actions.
 """
 
+import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -28,8 +29,7 @@ class DDPGSettings(NoiseSettings, TargetSettings, AlgorithmSettings):
     """Hyperparameters of DDPG; the defaults are the paper's (Sec. 5)."""
 
     policy_delay: PositiveInt = 1
-    """Compute the actor's gradient every N updates. In between, Adam steps on momentum alone,
-    unlike in TD3."""
+    """Update the actor every N updates of the critic. In between, its optimizer pauses."""
     action_penalty: NonNegativeFloat = 1.0
     """Weight of the mean squared action in the actor's loss."""
 
@@ -63,13 +63,12 @@ class DDPG(Algorithm):
         return {"optimizer": self.optimizer}
 
     def update(self, batch: Batch, update_step: int, generator: torch.Generator) -> Tensor:
-        """Update both networks; uses no random numbers.
+        """Update the critic, and every `policy_delay` updates the actor; no random numbers.
 
-        Between two gradients of the actor, Adam still steps it with a gradient of zero: it moves by
-        its momentum, and its moments decay. TD3 pauses the actor's optimizer instead.
+        Between two updates of the actor, its weights and moments stay unchanged.
         """
         losses = self.compute_gradients(batch, update_step % self.settings.policy_delay == 0)
-        self.optimizer.step()
+        self.optimizer.step()  # without gradients, the actor pauses
         self.target_updater.after_update(update_step)
         return losses
 
@@ -97,6 +96,17 @@ class DDPG(Algorithm):
             # Scaled so that the logged mean over all updates is the mean of the computed losses.
             policy_loss = policy_loss * self.settings.policy_delay
         return torch.stack([critic_loss, policy_loss, q.mean()]).detach()
+
+    def check_restored(self) -> None:
+        """Warn about runs of versions that also stepped the actor between its updates."""
+        actor_steps, critic_steps = self.optimizer.steps[0], self.optimizer.steps[-1]
+        if self.settings.policy_delay > 1 and actor_steps == critic_steps > 0:
+            warnings.warn(
+                "this run was started by a version that stepped the actor on momentum between its "
+                f"updates; with policy_delay {self.settings.policy_delay} the actor now pauses, so "
+                "the results differ",
+                stacklevel=2,
+            )
 
     def end_cycle(self) -> None:
         """Update the target networks if `target_update_interval` is 0."""

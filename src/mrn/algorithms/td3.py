@@ -30,8 +30,7 @@ class TD3Settings(NoiseSettings, TargetSettings, AlgorithmSettings):
     tau: Fraction = 0.005
     target_update_interval: NonNegativeInt = 2
     policy_delay: PositiveInt = 2
-    """Update the actor every N updates of the critics. In between, its optimizer pauses, unlike in
-    DDPG."""
+    """Update the actor every N updates of the critics. In between, its optimizer pauses."""
     target_policy_noise: NonNegativeFloat = 0.2
     """Standard deviation of the noise on target actions, relative to the largest action."""
     target_noise_clip: NonNegativeFloat = 0.5
@@ -70,8 +69,7 @@ class TD3(TwinCriticAlgorithm):
     def update(self, batch: Batch, update_step: int, generator: torch.Generator) -> Tensor:
         """Update the critics, and every `policy_delay` updates the actor.
 
-        Between two updates of the actor, its weights and moments stay unchanged. DDPG steps the
-        actor on momentum instead.
+        Between two updates of the actor, its weights and moments stay unchanged.
         """
         with_actor = update_step % self.settings.policy_delay == 0
         losses = self.compute_gradients(batch, with_actor, generator)

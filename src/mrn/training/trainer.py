@@ -198,3 +198,5 @@ class Trainer:
             value.copy_(tensors[name])
         for name, value in counters.items():
             setattr(self, name, value)
+        if self.ranks.is_main:
+            self.agent.algorithm.check_restored()
