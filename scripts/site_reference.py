@@ -15,9 +15,9 @@ from docstring_parser import google
 import mrn
 from mrn.algorithms import ALGORITHMS, AlgorithmSettings
 from mrn.cli import commands
-from mrn.config import Schedule
 from mrn.recipes import FAST, OVERRIDES, find_recipe
 from mrn.replay import ReplayConfig
+from mrn.schedule import Schedule
 from mrn.utils.tables import Table, markdown_table
 from mrn.utils.validation import Bounds
 

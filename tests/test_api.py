@@ -15,8 +15,9 @@ import mrn.envs
 import mrn.integrations.sb3
 from mrn.algorithms import ALGORITHMS
 from mrn.cli import commands
-from mrn.config import GROUPS, Schedule
+from mrn.config import GROUPS
 from mrn.replay import ReplayConfig
+from mrn.schedule import Schedule
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -1,13 +1,15 @@
 """Recipes: presets that single settings override, recorded in every run."""
 
+import dataclasses
 import json
 
 import pytest
 
 import mrn
 from mrn.algorithms import ALGORITHMS
-from mrn.config import Schedule, flatten
+from mrn.config import flatten
 from mrn.recipes import OVERRIDES, RECIPES
+from mrn.schedule import Schedule
 from tests.algorithms.test_interface import Cloner
 from tests.analysis.test_summary import summary_of
 from tests.commands import mrn as command
@@ -60,13 +62,41 @@ def test_single_settings_override_the_recipe():
     assert own.replay == mrn.Config("FetchPush", recipe="fast").replay
 
 
+@pytest.mark.parametrize("algo", ALGORITHMS)
+@pytest.mark.parametrize(
+    ("group", "single"),
+    [
+        ("algo_config", {"batch_size": 512}),
+        ("learning", {"batch_size": 512}),  # name of version 0.1
+        ("schedule", {"cycles": 3}),
+        ("replay", {"buffer_size": 5000}),
+        ("replay", {}),
+    ],
+)
+def test_incomplete_group_in_a_file_is_completed_by_the_recipe(algo, group, single):
+    name = "agent" if group == "learning" else "algo"
+    data = {"task": "FetchPush", "recipe": "fast", name: algo, group: single}
+    expected = mrn.Config.of("FetchPush", recipe="fast", algo=algo, **single)
+    assert mrn.Config.from_json(data, "config.json") == expected
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+@pytest.mark.parametrize(("before", "after"), [("paper", "fast"), ("fast", "paper")])
+def test_settings_of_one_recipe_under_the_name_of_another_raise(algo, before, after):
+    config = mrn.Config.of("FetchPush", recipe=before, algo=algo, batch_size=512)
+    message = f"are those of recipe '{before}', not of '{after}'.*Config.of.*recipe='{after}'"
+    with pytest.raises(mrn.UserError, match=message):
+        dataclasses.replace(config, recipe=after)
+    assert dataclasses.replace(config, recipe=before, epochs=3).epochs == 3
+
+
 def test_run_folder_and_config_name_the_recipe():
     config = mrn.Config.of("FetchPush", recipe="fast", variant="mine")
     assert config.folder.parts[1] == "ddpg-mrn+fast+mine"
     again = mrn.Config.from_json(json.loads(json.dumps(config.to_dict())), "here")
     assert again == config
     # Files from before recipes existed have the paper's.
-    old = config.to_dict()
+    old = mrn.Config.of("FetchPush", num_envs=3).to_dict()
     del old["recipe"]
     assert mrn.Config.from_json(old, "here").recipe == "paper"
 

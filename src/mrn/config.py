@@ -9,29 +9,20 @@ from typing import Annotated, Any
 import tyro
 
 from mrn.algorithms import (
-    ALGORITHMS,
     AUTO,
-    Algorithm,
     AlgorithmSettings,
     choose_critic,
     find_algorithm,
+    other_algorithms_setting,
 )
 from mrn.recipes import DEFAULT_RECIPE, OVERRIDES, PAPER, RECIPES, find_recipe
 from mrn.replay import ReplayConfig
+from mrn.schedule import Schedule
 from mrn.utils.errors import UserError, unknown_name
-from mrn.utils.json_tables import parse_json_table, to_json_types
+from mrn.utils.json_tables import JSON_TABLE, to_json_types
 from mrn.utils.naming import Method, safe_name
 from mrn.utils.renames import renamed, upgrade_config
 from mrn.utils.validation import Bounds, Fraction, Seed, Threads, Validated, check, from_dict
-
-JSON_TABLE = tyro.constructors.PrimitiveConstructorSpec(
-    nargs=1,
-    metavar="JSON",
-    instance_from_str=lambda words: parse_json_table(words[0]),
-    is_instance=lambda value: isinstance(value, dict),
-    str_from_instance=lambda value: [json.dumps(value)],
-)
-"""Command-line syntax of a table of names and values."""
 
 # With a constructor, tyro does not compare the default None with the annotated type.
 _NOT_A_FLAG = tyro.conf.arg(constructor=lambda: None)
@@ -43,26 +34,12 @@ Epochs = Annotated[int, Bounds(ge=1, le=10**6)]
 
 
 @dataclass(frozen=True)
-class Schedule(Validated):
-    """How rollouts, gradient steps and evaluation alternate."""
-
-    cycles: Annotated[int, Bounds(ge=1, le=10**6)] = 50
-    """Cycles per epoch. A cycle is one episode in each environment, then the gradient steps."""
-    num_envs: Annotated[int, Bounds(ge=1, le=10**5)] = 20
-    """Parallel environments. Each plays one episode per cycle."""
-    gradient_steps: Annotated[int, Bounds(ge=0, le=10**6)] = 40
-    """Gradient steps per cycle."""
-    warmup_episodes: Annotated[int, Bounds(ge=0, le=10**9)] = 0
-    """Episodes with uniform random actions at the start of the run, rounded up to whole cycles."""
-    eval_episodes: Annotated[int, Bounds(ge=0, le=10**6)] = 100
-    """Evaluation episodes after each epoch; 0 turns evaluation off."""
-
-
-@dataclass(frozen=True)
 class Config(Validated):
     """Everything that determines a run's result, and where it runs.
 
-    A group of settings left at None is taken from the recipe.
+    A group of settings left at None is taken from the recipe; a given group is used as it is. Use
+    `Config.of` to override single settings of a recipe. `dataclasses.replace` keeps the groups, so
+    it cannot change the recipe: the groups of one recipe under the name of another are an error.
     """
 
     task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]
@@ -117,6 +94,8 @@ class Config(Validated):
                 f"{type(defaults['algo_config']).__name__}, got {type(self.algo_config).__name__}"
             )
         super().__post_init__()
+        if imports:
+            _check_recipe(self, defaults)
         if self.variant.partition("+")[0] in RECIPES:
             raise UserError(f"variant {self.variant!r} is the name of a recipe; choose another")
         if imports:
@@ -142,6 +121,8 @@ class Config(Validated):
     def from_json(cls, data: Any, where: str, imports: bool = True) -> "Config":
         """Build a configuration from the output of `to_dict`, also of earlier versions.
 
+        Groups may be incomplete or missing: the recipe provides all settings left out.
+
         Args:
             data: The table.
             where: File name for error messages.
@@ -153,15 +134,8 @@ class Config(Validated):
                 unknown.
         """
         data = upgrade_config(data)
-        algo = data.get("algo", cls.algo) if isinstance(data, dict) else None
-        if isinstance(algo, str) and ":" in algo and not imports:
-            data = data | {"algo_config": _raw_settings(data.get("algo_config", {}), where)}
-        elif isinstance(algo, str) and "algo_config" in data:
-            try:
-                settings = find_algorithm(algo).Settings
-            except UserError as error:
-                raise UserError(f"{where}: {error}") from None
-            data = data | {"algo_config": from_dict(settings, data["algo_config"], where)}
+        if isinstance(data, dict):
+            data = data | _merge_groups(data, where, imports)
         config: Config = from_dict(cls, data, where)
         return config
 
@@ -226,6 +200,43 @@ def resolve(
     }
 
 
+def _merge_groups(data: Mapping[str, Any], where: str, imports: bool) -> dict[str, Any]:
+    """Return the groups in a table, completed by the settings of its recipe."""
+    algo, recipe = data.get("algo", Config.algo), data.get("recipe", Config.recipe)
+    try:
+        defaults = resolve(algo, recipe, imports=imports)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    merged = {
+        name: from_dict(type(group), vars(group) | data[name], where)
+        for name, group in defaults.items()
+        if isinstance(data.get(name), dict)
+    }
+    if "algo_config" not in defaults:
+        merged["algo_config"] = _raw_settings(data.get("algo_config", {}), where)
+    return merged
+
+
+def _check_recipe(config: Config, defaults: Mapping[str, Any]) -> None:
+    """Check that the settings are not those of another recipe; `defaults` are the recipe's own.
+
+    Raises:
+        UserError: Wherever the two recipes differ, the settings are the other's.
+    """
+    own = flatten({name: vars(group) for name, group in defaults.items()})
+    chosen = flatten(config.to_dict())
+    for recipe in RECIPES:
+        groups = resolve(config.algo, recipe)
+        other = flatten({name: vars(group) for name, group in groups.items()})
+        differing = [name for name in own if own[name] != other[name]]
+        if differing and all(chosen[name] == other[name] for name in differing):
+            raise UserError(
+                f"the settings are those of recipe {recipe!r}, not of {config.recipe!r} "
+                f"({', '.join(differing)}): choose recipe {recipe!r}, or build the configuration "
+                f"with Config.of(..., recipe={config.recipe!r})"
+            )
+
+
 def _owners(algo: str, types: Mapping[str, type[Any]]) -> dict[str, str]:
     """Return the group of each setting; names must be unique across groups."""
     owners: dict[str, str] = dict.fromkeys((item.name for item in fields(Config)), "")
@@ -246,21 +257,6 @@ def _unknown_setting(name: str, algo: str, owners: Iterable[str]) -> UserError:
         return UserError(message)
     own = [item.name for item in fields(Config) if item.name not in ("task", *GROUPS)]
     return other_algorithms_setting(name, algo) or unknown_name("setting", name, [*own, *owners])
-
-
-def other_algorithms_setting(name: str, algo: str) -> UserError | None:
-    """Return the error for a setting that only other algorithms have, or None."""
-
-    def has(algorithm: type[Algorithm]) -> bool:
-        return any(item.name == name for item in fields(algorithm.Settings))
-
-    owners = [other for other, algorithm in ALGORITHMS.items() if has(algorithm)]
-    if not owners or has(find_algorithm(algo)):
-        return None
-    return UserError(
-        f"{name} is a setting of {', '.join(owners)}, not of {algo}: choose one of these "
-        "algorithms, or remove the setting"
-    )
 
 
 def _raw_settings(settings: Any, where: str) -> dict[str, Any]:

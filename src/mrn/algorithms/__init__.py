@@ -1,5 +1,7 @@
 """Learning algorithms by name."""
 
+from dataclasses import fields
+
 from mrn.algorithms.base import Algorithm, AlgorithmSettings, CriticFactory
 from mrn.algorithms.ddpg import DDPG
 from mrn.algorithms.gcsl import GCSL
@@ -74,3 +76,18 @@ def choose_critic(algo: str, critic: str) -> str:
             f"algorithm that has one ({', '.join(alternatives)})"
         )
     return critic
+
+
+def other_algorithms_setting(name: str, algo: str) -> UserError | None:
+    """Return the error for a setting that only other algorithms have, or None."""
+
+    def has(algorithm: type[Algorithm]) -> bool:
+        return any(item.name == name for item in fields(algorithm.Settings))
+
+    owners = [other for other, algorithm in ALGORITHMS.items() if has(algorithm)]
+    if not owners or has(find_algorithm(algo)):
+        return None
+    return UserError(
+        f"{name} is a setting of {', '.join(owners)}, not of {algo}: choose one of these "
+        "algorithms, or remove the setting"
+    )

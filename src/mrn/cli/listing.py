@@ -8,9 +8,10 @@ import tyro
 from rich.markup import escape
 from rich.table import Table
 
-from mrn.config import JSON_TABLE, Config, flatten
+from mrn.config import Config, flatten
 from mrn.recipes import DEFAULT_RECIPE, RECIPES
 from mrn.utils.errors import UserError
+from mrn.utils.json_tables import JSON_TABLE
 from mrn.utils.tables import console, print_table
 
 

@@ -10,12 +10,13 @@ from typing import Annotated, Any
 
 import tyro
 
-from mrn.algorithms import find_algorithm
+from mrn.algorithms import find_algorithm, other_algorithms_setting
 from mrn.cli.arguments import Goal
-from mrn.config import Config, Schedule, other_algorithms_setting, resolve
+from mrn.config import Config, resolve
 from mrn.distributed import is_main, launch_command, world_size
 from mrn.recipes import DEFAULT_RECIPE
 from mrn.replay import ReplayConfig
+from mrn.schedule import Schedule
 from mrn.utils.device import tune_allocator
 from mrn.utils.errors import RunError, UserError
 from mrn.utils.renames import renamed

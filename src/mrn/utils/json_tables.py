@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import tyro
+
 from mrn.utils.errors import UserError
 
 
@@ -29,3 +31,13 @@ def to_json_types(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
         return json.loads(json.dumps(table, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise UserError(f"{name} must be representable as JSON: {error}") from None
+
+
+JSON_TABLE = tyro.constructors.PrimitiveConstructorSpec(
+    nargs=1,
+    metavar="JSON",
+    instance_from_str=lambda words: parse_json_table(words[0]),
+    is_instance=lambda value: isinstance(value, dict),
+    str_from_instance=lambda value: [json.dumps(value)],
+)
+"""Command-line syntax of a table of names and values."""
