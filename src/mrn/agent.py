@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from mrn.algorithms import Algorithm, AlgorithmSettings, Policy, find_algorithm
+from mrn.algorithms.build import build_algorithm
 from mrn.algorithms.exploration import uniform_actions
 from mrn.config import Config
 from mrn.critics import Critic, Dims, make_critic
@@ -45,9 +46,8 @@ class Agent:
         self.normalizer = Normalizer(spec).to(device)
         bounds = (spec.action_low, spec.action_high, getattr(torch, spec.action_dtype))
         self.policy = Policy(self.normalizer, self.algorithm.actor, *bounds).to(device)
-        self._prediction = make_generator(
-            config.seed, "prediction", device
-        )  # separate from training
+        # Separate from the generators of training.
+        self._prediction = make_generator(config.seed, "prediction", device)
 
     @cached_property
     def task(self) -> Task:
@@ -259,7 +259,7 @@ def _make_algorithm(config: Config, spec: TaskSpec) -> Algorithm:
         sizes = (dims.state, dims.action, dims.goal)
         return make_critic(config.critic, *sizes, hidden_dim=settings.hidden_dim)
 
-    return find_algorithm(config.algo)(dims, build_critic, settings)
+    return build_algorithm(config.algo, find_algorithm(config.algo), dims, build_critic, settings)
 
 
 def _state_dict(algorithm: nn.Module, normalizer: nn.Module) -> dict[str, Tensor]:

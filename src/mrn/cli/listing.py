@@ -11,6 +11,7 @@ from rich.table import Table
 from mrn.config import Config, flatten
 from mrn.recipes import DEFAULT_RECIPE, RECIPES
 from mrn.utils.errors import UserError
+from mrn.utils.findings import Finding
 from mrn.utils.json_tables import JSON_TABLE
 from mrn.utils.tables import console, print_table
 
@@ -40,20 +41,49 @@ def tasks() -> None:
 
 def check(
     env: Annotated[str, tyro.conf.arg(metavar="ENV")],
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = "",
     reward_shift: float = 0.0,
     env_kwargs: Annotated[dict[str, Any], JSON_TABLE] = {},  # noqa: B006 (never mutated)
 ) -> None:
-    """Check whether an environment can be used for training, and print how to fix it if not.
+    """Check whether an environment or a critic can be used for training, and how to fix it if not.
 
     Args:
-        env: Task name or Gymnasium id; `package.module:Id-v0` imports the module first.
+        env: Task name or Gymnasium id; `package.module:Id-v0` imports the module first. `critic` to
+            check the critic NAME instead.
+        name: Name of the critic to check; `package.module:name` for a custom one.
         reward_shift: Constant added to the rewards. The sum must lie in [-1, 0].
         env_kwargs: Keyword arguments for the environment's constructor, for example '{"size": 3}'.
     """
+    if env == "critic":
+        _check_critic(name)
+        return
     from mrn.envs.checks import check_env
 
+    if name:
+        raise UserError(
+            f"unexpected argument {name!r}: use `mrn check ENV` or `mrn check critic NAME`"
+        )
     config = Config(env, recipe=DEFAULT_RECIPE, reward_shift=reward_shift, env_kwargs=env_kwargs)
-    findings = check_env(env, reward_shift, env_kwargs)
+    _report_findings(env, check_env(env, reward_shift, env_kwargs))
+    print(f"Ready to train: mrn train {shlex.join(config.arguments())}")
+
+
+def _check_critic(name: str) -> None:
+    """Check a critic with the sizes of FetchPush."""
+    from mrn.critics import Dims, build_critic
+    from mrn.critics.checks import check_critic
+
+    dims = Dims(state=25, action=4, goal=3)
+    _report_findings(f"critic {name!r}", check_critic(build_critic(name, dims), dims))
+    print(f"Ready to train: mrn train TASK --critic {shlex.quote(name)}")
+
+
+def _report_findings(what: str, findings: list[Finding]) -> None:
+    """Print a table of findings.
+
+    Raises:
+        UserError: A check failed.
+    """
     print_table(
         (
             ("check", "status", "found", "fix"),
@@ -61,8 +91,7 @@ def check(
         )
     )
     if failed := [each.what for each in findings if each.verdict == "error"]:
-        raise UserError(f"{env} cannot be used for training; failed checks: {', '.join(failed)}")
-    print(f"Ready to train: mrn train {shlex.join(config.arguments())}")
+        raise UserError(f"{what} cannot be used for training; failed checks: {', '.join(failed)}")
 
 
 def critics() -> None:

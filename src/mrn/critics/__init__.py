@@ -9,11 +9,12 @@ import torch
 
 from mrn.critics.base import Critic, Dims, count_parameters
 from mrn.critics.bilinear import Bilinear
+from mrn.critics.checks import check_critic
 from mrn.critics.heads import ENCODER_DIM, HEADS, Head, HeadDesign
 from mrn.critics.metric import MetricCritic, MetricCriticSAG
 from mrn.critics.monolithic import Monolithic
 from mrn.utils.errors import UserError
-from mrn.utils.plugins import find_plugin
+from mrn.utils.plugins import find_plugin, is_custom, wrap_plugin_errors
 from mrn.utils.validation import PositiveInt, check
 
 __all__ = ["CRITICS", "Architecture", "Critic", "Dims", "Head", "find_critic", "make_critic"]
@@ -105,18 +106,48 @@ def make_critic(
         hidden_dim: Width of the monolithic critic to match. Below about 100, the fixed outputs of
             a head (64 for pqe) can exceed the whole count; the critic then has its minimum size.
 
+    A custom critic is checked: shape and sign of its output, and its gradients.
+
     Raises:
-        UserError: The critic is unknown, or a size is not an integer of at least 1.
+        UserError: The critic is unknown, a custom critic fails a check, or a size is not an integer
+            of at least 1.
     """
-    architecture = find_critic(name)
+    find_critic(name)
     dims = Dims(
         _check_size("state_dim", state_dim),
         _check_size("action_dim", action_dim),
         _check_size("goal_dim", goal_dim),
     )
-    hidden_dim = _check_size("hidden_dim", hidden_dim)
-    size = _matching_size(architecture, dims, hidden_dim)
-    return architecture.build(dims, _scale(ENCODER_DIM, hidden_dim), size)
+    critic = build_critic(name, dims, _check_size("hidden_dim", hidden_dim))
+    is_meta = any(weight.is_meta for weight in critic.parameters())  # shapes only
+    findings = check_critic(critic, dims) if is_custom(name) and not is_meta else []
+    for each in findings:
+        if each.verdict == "error":
+            raise UserError(
+                f"critic {name!r} cannot be used for training: {each.what}: {each.found}; "
+                f"{each.remedy}"
+            )
+    return critic
+
+
+def build_critic(name: str, dims: Dims, hidden_dim: int = REFERENCE_HIDDEN_DIM) -> Critic:
+    """Build a critic as `make_critic` does, without checks.
+
+    Raises:
+        UserError: The critic is unknown, or building a custom critic fails.
+    """
+    architecture = find_critic(name)
+    with wrap_plugin_errors("critic", name):
+        size = _matching_size(architecture, dims, hidden_dim)
+        return _build(architecture, dims, hidden_dim, size)
+
+
+def _build(architecture: Architecture, dims: Dims, hidden_dim: int, size: int) -> Critic:
+    """Build a critic of the given free size, with encoders scaled to `hidden_dim`."""
+    critic = architecture.build(dims, _scale(ENCODER_DIM, hidden_dim), size)
+    if not isinstance(critic, Critic):
+        raise UserError(f"build must return an mrn.critics.Critic, got {critic!r}")
+    return critic
 
 
 @cache  # algorithms with two critics ask twice, and the search takes longer than building one
@@ -127,7 +158,7 @@ def _matching_size(architecture: Architecture, dims: Dims, hidden_dim: int) -> i
         # Shapes only: no memory, no random numbers. Heads scale their initial weights in place
         # (`mul_`): on "meta", `a * b` imports PyTorch's compiler and adds a second to every start.
         with torch.device("meta"):
-            return count_parameters(architecture.build(dims, _scale(ENCODER_DIM, hidden_dim), size))
+            return count_parameters(_build(architecture, dims, hidden_dim, size))
 
     with torch.device("meta"):
         target = count_parameters(Monolithic(dims, hidden_dim))

@@ -1,8 +1,7 @@
 """Compatibility checks behind `mrn check`: can an environment be used for training?"""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -20,6 +19,7 @@ from mrn.envs.requirements import (
 )
 from mrn.envs.tasks import native_task, resolve_env_id
 from mrn.envs.vector import success_from_info
+from mrn.utils.findings import Finding
 from mrn.utils.normalization import CLIP_RAW, MIN_STD
 
 MAX_EPISODE_STEPS = 100
@@ -32,18 +32,6 @@ ROUNDING_TOLERANCE = 1e-6
 """Relative difference that counts as rounding error."""
 
 FIX_OBSERVATION = "fix the observation or its space"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """The result of one check."""
-
-    what: str
-    """Name of the check."""
-    verdict: Literal["ok", "warning", "error", "skipped"]
-    """`error` prevents training; `warning` does not, but should be fixed."""
-    found: str
-    remedy: str = ""
 
 
 class _Frame(NamedTuple):

@@ -102,10 +102,11 @@ class Trainer:
         for update_step in range(self.updates + 1, self.updates + count + 1):
             batch = self.hindsight.sample(self.batch_size, sampling)
             metrics = algorithm.update(self.agent.normalizer(batch), update_step, learning)
-            if metrics.shape != self.losses.shape:
+            if not isinstance(metrics, Tensor) or metrics.shape != self.losses.shape:
+                found = f"shape {tuple(metrics.shape)}" if isinstance(metrics, Tensor) else metrics
                 raise UserError(
                     f"update of algorithm {self.config.algo!r} must return one value for each of "
-                    f"{self.metrics}, got shape {tuple(metrics.shape)}"
+                    f"{self.metrics}, got {found}; return a tensor"
                 )
             self.losses += metrics
         algorithm.end_cycle()

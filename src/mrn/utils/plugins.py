@@ -4,7 +4,8 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -66,6 +67,26 @@ def find_plugin(
     return found
 
 
+def is_custom(name: str) -> bool:
+    """Return whether a name refers to an object outside this package: `package.module:name`."""
+    return ":" in name
+
+
+@contextmanager
+def wrap_plugin_errors(kind: str, name: str) -> Iterator[None]:
+    """Convert errors of a custom object to a `UserError` with the failing line.
+
+    Memory errors and errors of built-in objects are raised unchanged.
+    """
+    try:
+        yield
+    except (UserError, TypeError, AttributeError, LookupError, ValueError) as error:
+        if not is_custom(name):
+            raise
+        text = str(error) if isinstance(error, UserError) else describe_error(error)
+        raise UserError(f"{kind} {name!r}: {text}") from error
+
+
 def describe_error(error: BaseException) -> str:
     """Return one line about an error in user code: type, message, and the failing line."""
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -80,5 +101,5 @@ def describe_error(error: BaseException) -> str:
 
 
 def _is_library(filename: str) -> bool:
-    here = os.path.dirname(__file__)
-    return "site-packages" in filename or filename.startswith((here, "<", sys.base_prefix))
+    package = os.path.dirname(os.path.dirname(__file__))
+    return "site-packages" in filename or filename.startswith((package, "<", sys.base_prefix))
