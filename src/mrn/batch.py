@@ -16,3 +16,5 @@ class Batch(NamedTuple):
     terminated: Tensor  # True where the value of the next state is 0; False on truncation
     # Number of actions from the state to where its episode achieved the goal; inf if unknown.
     steps_to_goal: Tensor
+    # The same transitions, all relabeled; only for algorithms with `uses_relabeled`.
+    relabeled: "Batch | None" = None

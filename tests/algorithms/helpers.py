@@ -35,11 +35,21 @@ def random_batch(size: int = 64, seed: int = 1) -> Batch:
     relabeled = torch.rand(size, generator=g) < 0.8
     steps = torch.randint(1, 20, (int(relabeled.sum()),), generator=g).float()
     batch.steps_to_goal[relabeled] = steps
-    return batch
+    all_steps = torch.randint(1, 20, (size,), generator=g).float()
+    all_steps[::7] = torch.inf  # as with earlier goals of the strategy `episode`
+    same = batch._replace(
+        goal=torch.randn(size, DIMS.goal, generator=g),
+        reward=-(torch.rand(size, generator=g) < 0.7).float(),
+        terminated=torch.rand(size, generator=g) < 0.2,
+        steps_to_goal=all_steps,
+    )
+    return batch._replace(relabeled=same)
 
 
 def double(batch: Batch) -> Batch:
-    return Batch(*(x.double() if x.is_floating_point() else x for x in batch))
+    relabeled = batch.relabeled and double(batch.relabeled)
+    columns = (x.double() if x.is_floating_point() else x for x in batch[:-1])
+    return Batch(*columns, relabeled)  # type: ignore[arg-type]
 
 
 def generator(seed: int = 5) -> torch.Generator:

@@ -55,6 +55,6 @@ def test_missing_metrics_raise(tmp_path, monkeypatch):
 
 def test_update_that_returns_a_dictionary_raises(tmp_path, monkeypatch):
     monkeypatch.setattr(GCSL, "update", lambda *_: {"imitation_loss": 0.5})
-    message = r"update of algorithm 'gcsl' .*got {'imitation_loss': 0.5}; return a tensor"
+    message = r"update of algorithm 'gcsl' must .* as a tensor, got {'imitation_loss': 0.5}"
     with pytest.raises(mrn.UserError, match=message):
         tiny_run(tmp_path / "run", algo="gcsl", epochs=1)

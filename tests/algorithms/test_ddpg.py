@@ -42,7 +42,7 @@ def test_gradients_equal_the_textbook_computation(critic):
     plain = copy.deepcopy(agent)
     losses = agent.compute_gradients(batch)
 
-    s, a, g, s2, r, end, _ = batch
+    s, a, g, s2, r, end, *_ = batch
     next_q = plain.critic_target(s2, plain.actor_target(s2, g), g).detach()
     target = (r + 0.98 * next_q * ~end).clamp(-50, 0)
     critic_loss = F.mse_loss(plain.critic(s, a, g), target)

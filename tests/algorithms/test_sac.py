@@ -75,7 +75,7 @@ def test_gradients_equal_the_textbook_computation(critic):
     plain = copy.deepcopy(agent)
     losses = agent.compute_gradients(batch, generator())
 
-    s, a, g, s2, r, end, _ = batch
+    s, a, g, s2, r, end, *_ = batch
     noise = torch.randn(2, *a.shape, generator=generator(), dtype=torch.float64)
 
     def policy(state):

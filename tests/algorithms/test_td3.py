@@ -32,7 +32,7 @@ def test_gradients_equal_the_textbook_computation(critic):
     plain = copy.deepcopy(agent)
     losses = agent.compute_gradients(batch, True, generator())
 
-    s, a, g, s2, r, end, _ = batch
+    s, a, g, s2, r, end, *_ = batch
     noise = 0.2 * torch.randn(a.shape, generator=generator(), dtype=torch.float64)
     a2 = (plain.actor_target(s2, g) + noise.clamp(-0.5, 0.5)).clamp(-1, 1)
     values = torch.stack([q(s2, a2, g).detach() for q in (plain.critic_target, plain.twin_target)])

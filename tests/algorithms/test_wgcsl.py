@@ -16,6 +16,7 @@ from tests.algorithms.helpers import (
     make_algorithm,
     random_batch,
 )
+from tests.training.helpers import tiny_run
 
 
 def make_wgcsl(**settings) -> WGCSL:
@@ -65,6 +66,35 @@ def test_quantile_of_recent_advantages_rises():
     assert (agent.advantages[11] == advantage + 7).all()
 
 
+@pytest.mark.parametrize("filled", [0, 1, 5, 33, 64])
+@pytest.mark.parametrize("quantile", [0.0, 0.1, 0.37, 0.5, 0.8])
+def test_threshold_separates_advantages_as_the_interpolated_quantile_does(filled, quantile):
+    agent = make_algorithm(WGCSL, batch_size=64)
+    advantage = torch.randn(64, generator=generator())
+    steps = torch.where(torch.arange(64) < filled, 1.0, torch.inf)
+    agent.weigh(advantage, steps, 1)
+    known = advantage[:filled]
+    best = known >= agent.threshold(quantile)
+    expected = known >= known.quantile(quantile) if filled else best
+    assert torch.equal(best, expected)
+
+
+def test_trained_policy_imitates_relabeled_goals_only(tmp_path, monkeypatch):
+    seen = []
+    update = WGCSL.update
+    monkeypatch.setattr(
+        WGCSL, "update", lambda self, batch, *rest: seen.append(batch) or update(self, batch, *rest)
+    )
+    agent = tiny_run(tmp_path / "run", algo="wgcsl", epochs=1)
+    assert agent.config.algo_config.learning_rate == 5e-4
+    for batch in seen:
+        original = torch.isinf(batch.steps_to_goal)
+        assert 0 < original.float().mean() < 0.5  # the critic keeps a fifth of the goals
+        assert torch.isfinite(batch.relabeled.steps_to_goal).all()
+        assert torch.equal(batch.goal[~original], batch.relabeled.goal[~original])
+        assert torch.equal(batch.state, batch.relabeled.state)
+
+
 @pytest.mark.parametrize("critic", CRITICS)
 def test_gradients_equal_the_textbook_computation(critic):
     agent = make_algorithm(WGCSL, critic, batch_size=64, best_growth=0.1).double()
@@ -72,9 +102,11 @@ def test_gradients_equal_the_textbook_computation(critic):
     plain = copy.deepcopy(agent)
     losses = agent.compute_gradients(batch, 3)
 
-    s, a, g, s2, r, end, k = batch
+    s, a, g, s2, r, end, _, relabeled = batch
     next_q = plain.critic_target(s2, plain.actor_target(s2, g), g).detach()
     critic_loss = F.mse_loss(plain.critic(s, a, g), (r + 0.98 * next_q * ~end).clamp(-50, 0))
+    mean_q = plain.critic(s, a, g).mean()
+    _, _, g, _, r, end, k, _ = relabeled  # the policy sees relabeled goals only
     value = plain.critic(s, plain.actor(s, g), g)
     next_value = plain.critic(s2, plain.actor(s2, g), g) * ~end
     advantage = (r + 0.98 * next_value - value).detach()
@@ -86,7 +118,7 @@ def test_gradients_equal_the_textbook_computation(critic):
     policy_loss = (weight * error).mean()
 
     assert (weight[~known] == 0).all()
-    expected = [critic_loss, policy_loss, plain.critic(s, a, g).mean(), weight.mean()]
+    expected = [critic_loss, policy_loss, mean_q, weight.mean()]
     assert losses.tolist() == pytest.approx([x.item() for x in expected], rel=1e-6)
     assert_gradients(agent.critic, plain.critic, critic_loss)
     assert_gradients(agent.actor, plain.actor, policy_loss)

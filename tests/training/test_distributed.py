@@ -7,6 +7,7 @@ import torch
 
 import mrn
 from mrn.algorithms import ALGORITHMS, find_algorithm
+from mrn.batch import Batch
 from mrn.config import Config
 from mrn.distributed import join_ranks
 from mrn.envs import find_task, make_envs
@@ -50,6 +51,11 @@ def test_ranks_have_equal_weights_after_each_update(algo, tmp_path):
     assert len({each[0] for each in ours}) == 6  # and different after each update
 
 
+def every_other_row(batch: Batch, first: int) -> Batch:
+    relabeled = batch.relabeled and every_other_row(batch.relabeled, first)
+    return Batch(*(column[first::2] for column in batch[:-1]), relabeled)
+
+
 def gradients_of_half_a_batch(agent: str, settings: dict) -> list[torch.Tensor]:
     with join_ranks() as ranks:
         algorithm, batch = make_algorithm(ALGORITHMS[agent], **settings), random_batch(64)
@@ -58,8 +64,7 @@ def gradients_of_half_a_batch(agent: str, settings: dict) -> list[torch.Tensor]:
             optimizer.combine = lambda gradients: (
                 kept.extend(ranks.all_reduce_mean(gradients)) or gradients
             )
-        half = type(batch)(*(value[ranks.rank :: 2] for value in batch))
-        algorithm.update(half, 1, generator())
+        algorithm.update(every_other_row(batch, ranks.rank), 1, generator())
         return kept
 
 

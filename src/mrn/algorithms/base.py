@@ -43,6 +43,8 @@ class Algorithm(nn.Module, ABC):
     """Names of the metrics that `update` returns: columns of metrics.csv after the common ones."""
     uses_critic: ClassVar[bool] = True
     """Whether the algorithm builds critics. If not, its runs have the critic `none`."""
+    uses_relabeled: ClassVar[bool] = False
+    """Whether `update` needs `Batch.relabeled`, a copy of the batch with `her_ratio` = 1."""
 
     actor: nn.Module
     """Deterministic policy: maps states and goals to actions."""

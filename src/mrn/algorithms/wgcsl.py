@@ -8,9 +8,12 @@ the product of three factors. A = r + gamma V(s', g) - V(s, g), with V(s, g) = Q
 - 1 for the best advantages, 0.05 for the others. The best are those above a quantile of recent
   advantages. The quantile rises from 0 to 0.8 during training.
 
-The critic learns from all transitions, as in DDPG; the actor learns by imitation alone.
+The actor learns by imitation alone, from all transitions relabeled. The critic learns from the same
+transitions as in DDPG: a fraction `her_ratio` is relabeled, the others keep their original goal. So
+do the authors (https://github.com/YangRui2015/AWGCSL).
 """
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -38,8 +41,9 @@ NO_ADVANTAGE = torch.finfo(torch.float32).max
 
 @dataclass(frozen=True)
 class WGCSLSettings(NoiseSettings, TargetSettings, AlgorithmSettings):
-    """Hyperparameters of WGCSL; the weights are those of the WGCSL paper."""
+    """Hyperparameters of WGCSL; weights and learning rate are those of the WGCSL authors."""
 
+    learning_rate: NonNegativeFloat = 5e-4
     discount_weight: bool = True
     """Weight transitions whose goal was achieved k steps later by gamma^k."""
     advantage_clip: NonNegativeFloat = 10.0
@@ -56,6 +60,7 @@ class WGCSL(Algorithm):
 
     Settings: ClassVar[type[AlgorithmSettings]] = WGCSLSettings
     METRICS = ("critic_loss", "imitation_loss", "mean_q", "mean_weight")
+    uses_relabeled = True
 
     actor: Actor
     critic: Critic
@@ -89,29 +94,33 @@ class WGCSL(Algorithm):
 
     def compute_gradients(self, batch: Batch, update_step: int) -> Tensor:
         """Set the gradients of both losses at the current weights; return `METRICS`."""
-        state, goal, next_state = batch.state, batch.goal, batch.next_state
         with torch.no_grad():
-            next_q = self.critic_target(next_state, self.actor_target(next_state, goal), goal)
+            next_action = self.actor_target(batch.next_state, batch.goal)
+            next_q = self.critic_target(batch.next_state, next_action, batch.goal)
             target = bellman_target(batch.reward, batch.terminated, next_q, self.discount)
         self.optimizer.zero_grad()
-        goal_side = self.critic.goal_side(state, goal)  # shared by Q and V
-        q = self.critic.score(state, batch.action, goal_side)
+        q = self.critic(batch.state, batch.action, batch.goal)
         critic_loss = F.mse_loss(q, target)
+
+        relabeled = batch.relabeled
+        assert relabeled is not None  # see `uses_relabeled`
+        state, goal, next_state = relabeled.state, relabeled.goal, relabeled.next_state
         policy_action = self.actor(state, goal)
         with torch.no_grad():
-            value = self.critic.score(state, policy_action, goal_side)
+            value = self.critic(state, policy_action, goal)
             next_value = self.critic(next_state, self.actor(next_state, goal), goal)
-            next_value = torch.where(batch.terminated, 0, next_value)
-            advantage = batch.reward + self.discount * next_value - value
-            weight = self.weigh(advantage, batch.steps_to_goal, update_step)
-        policy_loss = imitation_loss(policy_action, batch.action, weight)
+            next_value = torch.where(relabeled.terminated, 0, next_value)
+            advantage = relabeled.reward + self.discount * next_value - value
+            weight = self.weigh(advantage, relabeled.steps_to_goal, update_step)
+        policy_loss = imitation_loss(policy_action, relabeled.action, weight)
         (critic_loss + policy_loss).backward()  # the losses share no weights
         return torch.stack([critic_loss, policy_loss, q.mean(), weight.mean()]).detach()
 
     def weigh(self, advantage: Tensor, steps: Tensor, update_step: int) -> Tensor:
         """Return the weight of each transition, shape (B,); 0 if its steps to the goal are unknown.
 
-        Adds the advantages of the imitated transitions to the window.
+        They are unknown if the strategy `episode` selects an earlier goal. Adds the advantages of
+        the imitated transitions to the window.
         """
         settings, known = self.settings, torch.isfinite(steps)
         weight = self.discount**steps if settings.discount_weight else known.to(steps.dtype)
@@ -121,11 +130,19 @@ class WGCSL(Algorithm):
             row = update_step % len(self.advantages)
             # With several ranks, each gets a part of the batch and fills a part of the row.
             self.advantages[row, : len(steps)] = torch.where(known, advantage, NO_ADVANTAGE)
-            recent = self.advantages.masked_fill(self.advantages == NO_ADVANTAGE, torch.nan)
             quantile = min(settings.best_growth * update_step, settings.best_quantile)
-            best = advantage >= recent.nanquantile(quantile)
+            best = advantage >= self.threshold(quantile)
             weight = torch.where(best, weight, REST_WEIGHT * weight)
         return weight
+
+    def threshold(self, quantile: float) -> Tensor:
+        """Return the smallest recent advantage that is not below the quantile.
+
+        No advantage lies between it and the interpolated quantile, which would take a sort.
+        """
+        count = int((self.advantages < NO_ADVANTAGE).sum())
+        rank = math.ceil(quantile * (count - 1) - 1e-9) if count else 0
+        return self.advantages.flatten().kthvalue(rank + 1).values  # placeholders are the largest
 
     def end_cycle(self) -> None:
         """Update the target networks if `target_update_interval` is 0."""

@@ -42,6 +42,7 @@ class Hindsight:
         her_ratio: float,
         reward: Reward,
         redraws: int = 0,
+        with_relabeled: bool = False,
     ) -> None:
         """Sample from a buffer.
 
@@ -51,8 +52,10 @@ class Hindsight:
             her_ratio: Probability that a transition is relabeled.
             reward: Reward function of the task.
             redraws: Largest number of redraws per transition.
+            with_relabeled: Whether `sample` also returns all its transitions relabeled.
         """
         self.buffer, self.strategy, self.her_ratio = buffer, strategy, her_ratio
+        self.with_relabeled = with_relabeled
         self.reward, self.redraws = reward, redraws
         self.moved = MovedEpisodes(buffer, reward) if redraws else None
         self.ends_at_goal = GoalTermination(buffer, reward)
@@ -69,7 +72,7 @@ class Hindsight:
         if self.moved is not None:
             redrawn = [self.buffer.draw(numbers) for numbers in uniform[3:]]
             rows = self.moved.first(torch.stack([rows, *redrawn]))
-        return self._relabel(rows, uniform[1:3])
+        return self._relabel(rows, uniform[1:3], self.with_relabeled)
 
     def newest(self, count: int, generator: torch.Generator) -> Batch:
         """Return each of the last `count` transitions once, relabeled."""
@@ -78,12 +81,23 @@ class Hindsight:
         )
         return self._relabel(self.buffer.newest(count), uniform)
 
-    def _relabel(self, rows: Tensor, uniform: Tensor) -> Batch:
+    def _relabel(self, rows: Tensor, uniform: Tensor, with_relabeled: bool = False) -> Batch:
         """Build a batch from rows (B,) and random numbers (2, B) in [0, 1)."""
         stored = self.buffer.gather(rows)
         offset = self._offset(stored, uniform[0])
-        relabeled = uniform[1] < self.her_ratio
         achieved = self.buffer.achieved_after(rows, offset)
+        chosen = uniform[1] < self.her_ratio
+        batch = self._with_goals(stored, achieved, offset, chosen)
+        if with_relabeled:
+            everything = torch.ones_like(chosen)
+            relabeled = self._with_goals(stored, achieved, offset, everything)
+            batch = batch._replace(relabeled=relabeled)
+        return batch
+
+    def _with_goals(
+        self, stored: StoredTransitions, achieved: Tensor, offset: Tensor, relabeled: Tensor
+    ) -> Batch:
+        """Replace the goals of the transitions where `relabeled` by goals achieved `offset` on."""
         goal = torch.where(relabeled.unsqueeze(-1), achieved, stored.goal)
         reward = self.reward(stored.next_achieved, goal)
         terminal = (reward == 0) & self.ends_at_goal()  # of relabeled transitions

@@ -72,8 +72,12 @@ class Normalizer(nn.Module):
 
     def forward(self, batch: Batch) -> Batch:
         """Return the batch with standardized states and goals."""
+        state, next_state = self.state(batch.state), self.state(batch.next_state)
+        relabeled = batch.relabeled
+        if relabeled is not None:
+            relabeled = relabeled._replace(
+                state=state, goal=self.goal(relabeled.goal), next_state=next_state
+            )
         return batch._replace(
-            state=self.state(batch.state),
-            goal=self.goal(batch.goal),
-            next_state=self.state(batch.next_state),
+            state=state, goal=self.goal(batch.goal), next_state=next_state, relabeled=relabeled
         )

@@ -56,6 +56,7 @@ class Trainer:
             replay.her_ratio,
             task.reward,
             replay.redraws,
+            self.agent.algorithm.uses_relabeled,
         )
         self.generators = {
             name: make_generator(config.seed, name, device, ranks.rank)
@@ -106,7 +107,7 @@ class Trainer:
                 found = f"shape {tuple(metrics.shape)}" if isinstance(metrics, Tensor) else metrics
                 raise UserError(
                     f"update of algorithm {self.config.algo!r} must return one value for each of "
-                    f"{self.metrics}, got {found}; return a tensor"
+                    f"{self.metrics} as a tensor, got {found}"
                 )
             self.losses += metrics
         algorithm.end_cycle()
