@@ -57,6 +57,17 @@ def test_small_file_acts_like_the_full_one_up_to_rounding(trained, tmp_path):
     assert np.abs(small - whole).max() < 0.01
 
 
+def test_small_file_keeps_values_beyond_half_precision(tmp_path):
+    """The advantage window of WGCSL has placeholders of the size of the largest float32."""
+    agent = tiny_run(tmp_path / "run", algo="wgcsl", epochs=1)
+    agent.save(tmp_path / "small.safetensors", small=True)
+    loaded = mrn.load(tmp_path / "small.safetensors")
+    assert all(torch.isfinite(value).all() for value in loaded.state_dict().values())
+    assert torch.equal(loaded.algorithm.advantages, agent.algorithm.advantages)
+    weight = next(agent.algorithm.actor.parameters())
+    assert torch.equal(next(loaded.algorithm.actor.parameters()), weight.half().float())
+
+
 def test_compression_and_expansion_by_hand():
     state = {
         "algorithm.actor.w": torch.tensor([1.0, 0.1]),

@@ -79,14 +79,22 @@ def compress_policy(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the networks in half precision, without the target networks.
 
     Target networks are close to their networks. The normalizer is small and keeps its precision:
-    rounding would shift network inputs by up to 0.02 standard deviations.
+    rounding would shift network inputs by up to 0.02 standard deviations. So do tensors with a
+    value beyond the range of half precision, which would become infinite.
     """
     kept = {name: value for name, value in tensors.items() if _online_name(name) not in tensors}
-    halved = {name for name in kept if name.startswith("algorithm.")}
     return {
-        name: value.half() if name in halved and value.dtype == torch.float32 else value
+        name: _halve(value) if name.startswith("algorithm.") else value
         for name, value in kept.items()
     }
+
+
+def _halve(value: Tensor) -> Tensor:
+    """Return a float32 tensor in half precision if all its values are in range."""
+    if value.dtype != torch.float32:
+        return value
+    half = value.half()
+    return half if torch.equal(half.isfinite(), value.isfinite()) else value
 
 
 def expand_policy(tensors: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> dict[str, Tensor]:
