@@ -62,7 +62,7 @@ class Cloner(Algorithm):
 
     @property
     def optimizers(self):
-        return getattr(self, "_optimizers", {})
+        return self._optimizers
 
     def update(self, batch, update_step, generator: torch.Generator) -> Tensor:
         noise = torch.randn(batch.action.shape, generator=generator)
@@ -192,10 +192,18 @@ def test_setting_of_an_unsupported_type_raises(kind, monkeypatch):
         mrn.Config.of("FetchReach", algo="layered")
 
 
-def test_optimizers_move_with_the_weights(cloner):
-    algorithm = Cloner(mrn.critics.Dims(3, 2, 1), None, ClonerSettings(hidden_dim=4)).double()
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_optimizers_follow_the_dtype_of_the_weights_and_count_exactly(dtype):
+    """Above 256, bfloat16 does not represent every integer."""
+    algorithm = Cloner(mrn.critics.Dims(3, 2, 1), None, ClonerSettings(hidden_dim=4)).to(dtype)
+    for _ in range(300):
+        for weight in algorithm.actor.parameters():
+            weight.grad = torch.ones_like(weight)
+        for optimizer in algorithm.optimizers.values():
+            optimizer.step()
     for optimizer in algorithm.optimizers.values():
-        assert {value.dtype for value in optimizer.mean} == {torch.float64}
+        assert {value.dtype for value in (*optimizer.mean, *optimizer.square)} == {dtype}
+        assert {int(steps) for steps in optimizer.steps} == {300}
 
 
 def test_config_without_recent_fields_still_loads():

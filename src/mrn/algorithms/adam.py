@@ -1,6 +1,7 @@
 """Adam (Kingma & Ba 2014, https://arxiv.org/abs/1412.6980) over all weights in one fused call."""
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -20,16 +21,30 @@ class Adam:
 
     Computes the same numbers as `torch.optim.Adam(fused=True)`. The constructor of that class
     imports PyTorch's compiler, which adds a second to every start, and its bookkeeping costs time
-    at every step.
+    at every step. As with `torch.optim`, move the weights before the first step, not later.
     """
 
     def __init__(self, weights: Iterable[Tensor], learning_rate: float) -> None:
-        """Start with zero moments."""
+        """Optimize the weights, which can still be moved to another device or dtype."""
         self.weights, self.learning_rate = list(weights), learning_rate
         self.combine: Combine = keep_gradients  # runs with several ranks average
-        self.mean = [torch.zeros_like(weight) for weight in self.weights]
-        self.square = [torch.zeros_like(weight) for weight in self.weights]
-        self.steps = [torch.zeros((), device=weight.device) for weight in self.weights]
+
+    @cached_property
+    def mean(self) -> list[Tensor]:
+        """Running means of the gradients, allocated on first use: where the weights are then."""
+        return [torch.zeros_like(weight) for weight in self.weights]
+
+    @cached_property
+    def square(self) -> list[Tensor]:
+        """Running means of the squared gradients, allocated on first use."""
+        return [torch.zeros_like(weight) for weight in self.weights]
+
+    @cached_property
+    def steps(self) -> list[Tensor]:
+        """Steps of each weight, allocated on first use; always float32, to count exactly."""
+        return [
+            torch.zeros((), dtype=torch.float32, device=weight.device) for weight in self.weights
+        ]
 
     def zero_grad(self) -> None:
         """Clear the gradients."""
@@ -64,11 +79,6 @@ class Adam:
             eps=1e-8,
             maximize=False,
         )
-
-    def apply(self, fn: Callable[[Tensor], Tensor]) -> None:
-        """Apply `fn` to the moments, to move them to another device or dtype with the weights."""
-        for values in (self.mean, self.square, self.steps):
-            values[:] = map(fn, values)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the moments and step counts by name, without copying them."""

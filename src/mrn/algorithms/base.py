@@ -96,10 +96,3 @@ class Algorithm(nn.Module, ABC):
     def act(self, state: Tensor, goal: Tensor) -> Tensor:
         """Return the actions of the policy without exploration, shape (B, action)."""
         return self.actor(state, goal)
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "Algorithm":
-        """Move the moments of the optimizers along with the weights."""
-        super()._apply(fn, recurse)
-        for optimizer in self.optimizers.values():
-            optimizer.apply(fn)
-        return self
