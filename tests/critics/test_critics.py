@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from mrn.critics import CRITICS, make_critic
-from mrn.critics.base import count_parameters, safe_norm
+from mrn.critics.base import Linear, count_parameters, safe_norm
 from mrn.critics.metric import MetricCritic
 from mrn.envs import TASKS
 from mrn.utils.errors import UserError
@@ -126,6 +126,13 @@ def test_hidden_dim_scales_every_critic():
     for name in CRITICS:
         narrow = count_parameters(make_critic(name, 10, 4, 3, hidden_dim=128))
         assert narrow == pytest.approx(18 * 128 + 2 * 129 * 128 + 129, rel=0.03), name
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_linear_equals_the_layer_of_torch(bias):
+    torch.manual_seed(0)
+    layer, x = Linear(5, 3, bias=bias), torch.randn(4, 5)
+    torch.testing.assert_close(layer(x), torch.nn.functional.linear(x, layer.weight, layer.bias))
 
 
 def test_safe_norm():
