@@ -121,7 +121,15 @@ def test_temperature_rises_below_the_target_entropy_and_falls_above(target_entro
     agent = make_algorithm(SAC, target_entropy=target_entropy, ent_coef=0.5)
     noise = generator()
     rows = torch.stack([agent.update(random_batch(), n, noise) for n in range(1, 30)])
-    temperature = rows[:, SAC.METRICS.index("ent_coef")]
+    temperature, entropy = (rows[:, SAC.METRICS.index(name)] for name in ("ent_coef", "entropy"))
+    # Adam on log alpha, with the gradient alpha (entropy - target).
+    log_alpha = torch.tensor(math.log(0.5), requires_grad=True)
+    optimizer, expected = torch.optim.Adam([log_alpha], lr=1e-3), []
+    for value in entropy:
+        expected.append(log_alpha.exp().item())
+        log_alpha.grad = log_alpha.detach().exp() * (value - 3 * target_entropy)
+        optimizer.step()
+    assert temperature.tolist() == pytest.approx(expected, rel=1e-5)
     assert (temperature.diff() > 0).all() == rises
     assert (temperature.diff() < 0).all() == (not rises)
     assert agent.temperature_optimizer.steps[0] == 29

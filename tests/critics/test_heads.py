@@ -85,9 +85,13 @@ def test_gradients_are_finite_at_equal_points_and_far_away(head_class, scale):
     far = (scale * points(5, 1.0, 8)).float()
     for y in (x.detach().clone(), far):
         value = head(x, y)
-        gradients = torch.autograd.grad(value.sum(), [x, *head.parameters()], allow_unused=True)
+        # Raises if the distance does not depend on x or on a weight.
+        gradients = torch.autograd.grad(value.sum(), [x, *head.parameters()])
         assert value.isfinite().all()
-        assert all(g.isfinite().all() for g in gradients if g is not None)
+        assert all(gradient.isfinite().all() for gradient in gradients)
+        if scale == 1 and y is far:
+            assert gradients[0].any()
+            assert any(gradient.any() for gradient in gradients[1:])
 
 
 def test_released_heads_have_the_released_initialization():

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from mrn.algorithms import ALGORITHMS
 from tests.training.helpers import metrics, tiny_run
 
 FILE = Path(__file__).with_name("golden.json")
 SETTINGS = {
-    "recipe": "paper",
     "seed": 100,
     "epochs": 1,
     "cycles": 2,
@@ -28,16 +28,25 @@ SETTINGS = {
     "threads": 1,
 }
 CASES = [
-    f"{engine} {critic}"
-    for engine in ("envpool", "gymnasium")
-    for critic in ("mrn", "monolithic", "bvn", "iqe")
-] + ["envpool dn", "envpool wn", "envpool pqe"]
+    *(
+        f"{engine} {critic}"
+        for engine in ("envpool", "gymnasium")
+        for critic in ("mrn", "monolithic", "bvn", "iqe")
+    ),
+    *("envpool dn", "envpool wn", "envpool pqe"),
+    *(f"envpool auto {algo} paper" for algo in ALGORITHMS if algo != "ddpg"),
+    *(f"envpool auto {algo} fast" for algo in ALGORITHMS),
+]
+"""Engine and critic, then algorithm and recipe if they are not DDPG and `paper`."""
+WARMUP = {"warmup_episodes": 2}
+"""Of the recipe `fast`: one cycle of uniform actions, and one of the policy."""
 
 
 def summary(case: str, folder: Path) -> dict[str, float]:
     """Return the last row of a run's metrics, and the mean magnitude of each tensor."""
-    engine, critic = case.split()
-    agent = tiny_run(folder, task="FetchPush", engine=engine, critic=critic, **SETTINGS)
+    engine, critic, algo, recipe, *_ = (*case.split(), "ddpg", "paper")
+    settings = {**SETTINGS, **(WARMUP if recipe == "fast" else {}), "algo": algo, "recipe": recipe}
+    agent = tiny_run(folder, task="FetchPush", engine=engine, critic=critic, **settings)
     row = {name: float(value) for name, value in metrics(folder)[-1].items() if value}
     magnitudes = {
         name: value.double().abs().mean().item() for name, value in agent.state_dict().items()
