@@ -123,6 +123,11 @@ class PaysOne(Walk):
         return super().compute_reward(achieved_goal, desired_goal, info) + 1
 
 
+class SmoothReward(Walk):
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        return -np.linalg.norm(achieved_goal - desired_goal, axis=-1) / 30
+
+
 class NoReward(Walk):
     compute_reward: Any = property()
 
@@ -263,6 +268,11 @@ class Draws(Walk):
         return image
 
 
+class SmoothSuccess(SmoothReward):
+    def is_success(self, achieved_goal, desired_goal):
+        return np.linalg.norm(achieved_goal - desired_goal) < 0.5
+
+
 class DrawsNothing(Draws):
     def render(self):
         return None
@@ -284,6 +294,6 @@ class FixedGoal(Draws):
         return self._observe(), {}
 
 
-for _class in [Walk, *Walk.__subclasses__(), *Draws.__subclasses__()]:
+for _class in [Walk, *Walk.__subclasses__(), *Draws.__subclasses__(), SmoothSuccess]:
     gym.register(f"{_class.__name__}-v0", _class, max_episode_steps=8)
 gym.register("Endless-v0", Walk)

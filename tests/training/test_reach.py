@@ -69,6 +69,48 @@ def test_reachable_goal_is_reached(walker, env):
     assert walker.reach(env, [x + 3.2, y], seed=3, steps=2) == mrn.Reach(False, 2, {})
 
 
+@pytest.mark.parametrize(
+    ("task", "threshold", "settings"),
+    [
+        ("FetchReachDense-v4", 0.05, {}),
+        ("HandReachDense-v3", 0.01, {}),
+        ("PointMaze_UMazeDense-v3", 0.45, {"reward_shift": -1.0}),
+        ("FetchReach-v4", 0.05, {}),
+        (WALK, 0.5, {}),
+    ],
+)
+def test_success_uses_the_threshold_of_the_environment(task, threshold, settings):
+    """A dense reward is 0 only exactly at the goal, so it cannot decide success."""
+    task = find_task(task, **settings)
+    goal = np.linspace(0.3, 0.6, task.spec.goal_dim)
+    offset = np.eye(task.spec.goal_dim)[0] * threshold
+    achieved = np.stack([goal, goal + 0.9 * offset, goal + 1.1 * offset])
+    assert task.is_at_goal(achieved, goal).tolist() == [True, True, False]
+
+
+def test_dense_goal_is_reached_and_evaluated():
+    agent = agent_with_policy("FetchReachDense-v4", StraightArm())
+    with make_env("FetchReachDense-v4") as env:
+        goal = start(env, 0) + np.array([0.05, 0.05, 0.0])
+        assert agent.reach(env, goal, seed=0).reached
+    assert agent.evaluate(4, goal=goal).success == 1.0
+
+
+@pytest.mark.parametrize("name", ["SmoothReward", "SmoothSuccess"])
+def test_dense_custom_reward_needs_a_success_criterion(name):
+    task = find_task(f"tests.envs.custom_envs:{name}-v0")
+    goal = np.array([1.0, 2.0])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        reached = task.is_at_goal(np.array([[1.0, 2.0], [1.0, 2.4]]), goal).tolist()
+    if name == "SmoothReward":
+        assert reached == [True, False]
+        assert "add a method is_success(achieved_goal, desired_goal)" in str(caught[0].message)
+    else:
+        assert reached == [True, True]
+        assert not caught
+
+
 def test_successive_goals_without_a_reset(walker, env):
     x, y = start(env, 5)
     first = walker.reach(env, [x + 2, y], seed=5)

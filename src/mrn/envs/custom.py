@@ -19,6 +19,7 @@ from mrn.envs.requirements import (
     reward_method,
     wrap_env_errors,
 )
+from mrn.envs.success import EnvSuccess
 from mrn.envs.tasks import ENVPOOL_ENV_IDS, TASKS, Task, TaskSpec
 from mrn.utils.errors import UserError, unknown_name
 from mrn.utils.plugins import describe_error, import_plugin
@@ -99,7 +100,8 @@ def make_custom_task(
         action_dtype="float64" if action.dtype == np.float64 else "float32",
         env_kwargs=dict(kwargs or {}),
     )
-    return Task(spec, EnvReward(env, where, reward_shift))
+    reward = EnvReward(env, where, reward_shift)
+    return Task(spec, reward, success=EnvSuccess(env, reward, where))
 
 
 class EnvReward:

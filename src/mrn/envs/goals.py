@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
-from mrn.envs.rewards import Reward
-from mrn.envs.tasks import TaskSpec
+from mrn.envs.tasks import Task, TaskSpec
 from mrn.envs.vector import GoalVectorEnv, Observation, Step
 from mrn.utils.errors import UserError
 
@@ -15,28 +13,27 @@ from mrn.utils.errors import UserError
 class ChosenGoal(GoalVectorEnv):
     """Environments that all pursue one given goal.
 
-    The goal does not affect the simulation, so replacing it in the observation is enough. The
-    task's reward decides whether it is reached. An environment that terminates at its own goal
-    still does.
+    The goal does not affect the simulation, so replacing it in the observation is enough. The task
+    decides whether it is reached. An environment that terminates at its own goal still does.
     """
 
-    def __init__(self, envs: GoalVectorEnv, goal: np.ndarray, reward: Reward) -> None:
+    def __init__(self, envs: GoalVectorEnv, goal: np.ndarray, goal_task: Task) -> None:
         """Wrap environments, and close them together with this one.
 
         Args:
             envs: The environments.
             goal: The goal, shape (goal,).
-            reward: The reward of their task.
+            goal_task: Their task, which decides success.
         """
         super().__init__(envs.task, envs.num_envs)
-        self.envs, self.goal, self.reward, self.engine = envs, goal, reward, envs.engine
+        self.envs, self.goal, self.goal_task, self.engine = envs, goal, goal_task, envs.engine
 
     def _reset(self, seed: int, episode: int) -> Observation:
         return self._replace_goal(self.envs.reset(seed, episode))
 
     def _step(self, action: np.ndarray) -> Step:
         step = self.envs._step(action)
-        success = is_at_goal(step.observation.achieved, self.goal, self.reward)
+        success = self.goal_task.is_at_goal(step.observation.achieved, self.goal)
         return step._replace(observation=self._replace_goal(step.observation), success=success)
 
     def _replace_goal(self, observation: Observation) -> Observation:
@@ -45,13 +42,6 @@ class ChosenGoal(GoalVectorEnv):
     def close(self) -> None:
         """Close the environments."""
         self.envs.close()
-
-
-def is_at_goal(achieved: np.ndarray, goal: np.ndarray, reward: Reward) -> np.ndarray:
-    """Return whether achieved goals (N, goal) reach a goal (goal,), given a reward; shape (N,)."""
-    achieved_goals = torch.as_tensor(achieved, dtype=torch.float64)
-    desired_goals = torch.as_tensor(goal).double().expand_as(achieved_goals)
-    return (reward(achieved_goals, desired_goals) >= 0).numpy()
 
 
 def parse_goal(values: Any, spec: TaskSpec, example: Sequence[float]) -> np.ndarray:

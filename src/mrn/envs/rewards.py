@@ -22,6 +22,8 @@ from torch import Tensor
 
 Reward = Callable[[Tensor, Tensor], Tensor]
 """Maps achieved and desired goals, both (B, goal), to rewards (B,) in [-1, 0]."""
+Success = Callable[[Tensor, Tensor], Tensor]
+"""Maps achieved and desired goals, both (B, goal), to success (B,), boolean."""
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
+import torch
 
-from mrn.envs.rewards import FetchReward, HandReward, Reward
+from mrn.envs.rewards import FetchReward, HandReward, Reward, Success
 from mrn.utils.errors import UserError
 from mrn.utils.validation import Bounds, Validated
 
@@ -74,6 +75,16 @@ class Task:
     spec: TaskSpec
     reward: Reward
     epochs: int = DEFAULT_EPOCHS
+    success: Success | None = None
+    """Whether goals are reached; by default where the reward is 0."""
+
+    def is_at_goal(self, achieved: np.ndarray, goal: np.ndarray) -> np.ndarray:
+        """Return whether achieved goals (N, goal) reach a goal (goal,), shape (N,)."""
+        achieved_goals = torch.as_tensor(achieved, dtype=torch.float64)
+        desired_goals = torch.as_tensor(goal).double().expand_as(achieved_goals)
+        if self.success is not None:
+            return self.success(achieved_goals, desired_goals).numpy()
+        return (self.reward(achieved_goals, desired_goals) >= 0).numpy()
 
 
 def _task(

@@ -9,7 +9,7 @@ import numpy as np
 
 from mrn.agent import Agent
 from mrn.envs import GoalVectorEnv
-from mrn.envs.goals import ChosenGoal, is_at_goal
+from mrn.envs.goals import ChosenGoal
 from mrn.envs.rendering import RenderedEnv
 from mrn.integrations.frames import (
     ENCODERS,
@@ -127,7 +127,7 @@ class _Recorder:
         self.camera = RenderedEnv(agent.spec, size, goal)
         self.envs: GoalVectorEnv = self.camera
         if goal is not None:
-            self.envs = ChosenGoal(self.camera, goal, agent.task.reward)
+            self.envs = ChosenGoal(self.camera, goal, agent.task)
         self.fps = self.camera.fps
         self.success: list[bool] = []
         self.count = self.width = self.height = 0
@@ -150,11 +150,10 @@ class _Recorder:
 
     def _episodes(self) -> Iterator[list[np.ndarray]]:
         """Yield the annotated frames of each episode."""
-        reward = self.agent.task.reward
         seed = derive_seed(self.seed, "video")
         for rollout in iter_rollouts(self.envs, self.agent.act, self.episodes, seed):
             length = int(rollout.length[0])
-            at_start = is_at_goal(rollout.achieved[:, 0], rollout.goal[0, 0], reward)
+            at_start = self.agent.task.is_at_goal(rollout.achieved[:, 0], rollout.goal[0, 0])
             reached = np.concatenate([at_start, rollout.success[0, :length]])
             self.success.append(bool(reached[-1]))
             yield [

@@ -63,7 +63,7 @@ def evaluate_agent(
     target = None if goal is None else chosen_goal(agent, goal)
     envs = evaluation_envs(agent, episodes, seed, engine, threads)
     if target is not None:
-        envs = ChosenGoal(envs, target, agent.task.reward)
+        envs = ChosenGoal(envs, target, agent.task)
     with envs, torch_threads(1), memory_errors(LESS_MEMORY):
         # Both engines seed environment i with seed + i, so nearby seeds would share episodes.
         result = evaluate(envs, agent.act, episodes, derive_seed(seed, "evaluation"), progress)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mrn.agent import Agent
-from mrn.envs.goals import is_at_goal, parse_goal
+from mrn.envs.goals import parse_goal
 from mrn.utils.errors import UserError
 from mrn.utils.normalization import CLIP_STD
 from mrn.utils.plugins import describe_error
@@ -93,7 +93,7 @@ def _is_reached(agent: Agent, observation: Any, goal: np.ndarray) -> bool:
             f"the environment is not a goal environment like {agent.spec.name}: its observations "
             f"must have an 'achieved_goal' of {len(goal)} values"
         )
-    return bool(is_at_goal(achieved[None], goal, agent.task.reward)[0])
+    return bool(agent.task.is_at_goal(achieved[None], goal)[0])
 
 
 def _check_env(agent: Agent, env: Any) -> None:
