@@ -74,6 +74,15 @@ def test_folder_is_usable_after_a_kill_during_the_first_write(tmp_path):
     assert same_run(folder, other)
 
 
+def test_resuming_removes_temporary_files_of_a_killed_process(tmp_path):
+    tiny_run(tmp_path / "run", epochs=1)
+    left = [tmp_path / "run" / name for name in (".latest.1a.new", "checkpoints/.replay.2b.new")]
+    for file in left:
+        file.write_bytes(b"half of it")
+    tiny_run(tmp_path / "run", epochs=2, resume=True)
+    assert not any(file.exists() for file in left)
+
+
 def test_epoch_time_includes_the_time_before_an_interruption(tmp_path, monkeypatch):
     collect, waited = trainer.collect_episodes, [0.0]
 

@@ -10,13 +10,13 @@ from typing import Any
 from mrn.config import Config, flatten
 from mrn.distributed import launch_command
 from mrn.envs import TaskSpec
-from mrn.runs.layout import CONFIG, EVENTS, LOCK, METRICS, checkpoint_folders
+from mrn.runs.layout import CHECKPOINTS, CONFIG, EVENTS, LOCK, METRICS, checkpoint_folders
 from mrn.runs.lock import RunLock
 from mrn.runs.metrics import COLUMNS, Row, is_finished, read_metrics, write_metrics
 from mrn.runs.provenance import provenance, read_run_info
 from mrn.runs.tensorboard import Events
 from mrn.utils.errors import UserError
-from mrn.utils.files import temp_path, write_atomically
+from mrn.utils.files import is_temp_file, write_atomically
 
 MUTABLE_SETTINGS = (
     "epochs",
@@ -81,6 +81,9 @@ class RunDir:
 
     def begin(self, rows: list[Row] | None) -> None:
         """Write the settings, and the metrics of a resumed run."""
+        for folder in (self.path, self.path / CHECKPOINTS):
+            for file in filter(is_temp_file, folder.iterdir() if folder.is_dir() else ()):
+                file.unlink(missing_ok=True)  # a killed process left it behind
         write_atomically(self.path / CONFIG, self.about)
         if rows is not None:
             self.rows = list(rows)
@@ -177,9 +180,8 @@ def _changes(names: Iterable[str], before: Mapping[str, Any], now: Mapping[str, 
 
 
 def _has_content(path: Path) -> bool:
-    # A process killed during its first write leaves only these files, which are safe to replace.
-    disposable = {LOCK, temp_path(path / CONFIG).name}
-    return any(file.name not in disposable for file in path.iterdir())
+    # A process killed during its first write leaves only these files, which are safe to remove.
+    return any(file.name != LOCK and not is_temp_file(file) for file in path.iterdir())
 
 
 def is_finished_run(path: Path, config: Config, spec: TaskSpec) -> bool:

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import secrets
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ class UnreadableError(UserError):
 
 MAX_TEXT_BYTES = 64 * 2**20
 """Size limit for text files; larger files are rejected."""
+TEMP_SUFFIX = ".new"
+"""End of the names of temporary files."""
 
 
 def checksum(content: bytes) -> str:
@@ -33,22 +36,33 @@ def checksum(content: bytes) -> str:
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file so that readers and crashes see either the old or the new content.
 
+    Several processes may write the same file at once: the last one wins.
+
     Raises:
-        RunError: The disk is full or the folder is not writable; the old file is untouched.
+        RunError: The disk is full or the folder is not writable. The message states whether the
+            file has the old or the new content.
     """
-    new = temp_path(path)
+    new = path.with_name(f".{path.name[:50]}.{secrets.token_hex(8)}{TEMP_SUFFIX}")
     try:
-        with open(new, "wb") as file:
+        with open(new, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(new, path)
-        sync_folder(path.parent)
-    except OSError as error:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             new.unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
         raise RunError(
             f"cannot write {path}: {error.strerror}; the previous content is untouched"
+        ) from error
+    try:
+        sync_folder(path.parent)
+    except OSError as error:
+        raise RunError(
+            f"wrote {path}, but cannot flush its folder to disk: {error.strerror}; a power failure "
+            "may restore the previous content"
         ) from error
 
 
@@ -85,9 +99,9 @@ def prepare_output_file(path: Path, suffixes: Sequence[str], force: bool) -> Non
     make_writable_folder(path.parent)
 
 
-def temp_path(path: Path) -> Path:
-    """Return the path of the temporary file used by `write_atomically`."""
-    return path.with_name(f".{path.name}.new")
+def is_temp_file(path: Path) -> bool:
+    """Return whether a killed process left this file behind in `write_atomically`."""
+    return path.name.startswith(".") and path.name.endswith(TEMP_SUFFIX) and path.is_file()
 
 
 def sync_folder(path: Path) -> None:
