@@ -177,5 +177,5 @@ def test_memory_does_not_grow_over_100_000_updates(count):
 
 def test_replay_buffer_beyond_memory_is_rejected():
     shape = replace(TASKS["FetchReach"].spec, state_dim=10**6)
-    with pytest.raises(mrn.UserError, match="not enough memory .* of 500,000,000 transitions"):
+    with pytest.raises(mrn.UserError, match="not enough memory: .* of 500,000,000 transitions"):
         ReplayBuffer(shape, 5 * 10**8, torch.device("cpu"))

@@ -151,3 +151,12 @@ def test_capacity_below_one_addition_raises(episodes):
     with pytest.raises(UserError, match=rf"at least {episodes * HORIZON} \({episodes} episodes of"):
         ReplayBuffer(SPEC, episodes * HORIZON - 1, CPU, episodes)
     assert ReplayBuffer(SPEC, episodes * HORIZON, CPU, episodes).rows == episodes * (HORIZON + 1)
+
+
+def test_only_memory_errors_are_reported_as_such(monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(torch, "zeros", fail)
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        ReplayBuffer(SPEC, 100, CPU)

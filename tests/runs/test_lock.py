@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import time
 
 import pytest
 
@@ -30,6 +31,35 @@ def test_error_names_the_process_that_holds_the_lock(tmp_path):
     assert is_held(tmp_path)
     lock.close()
     assert not is_held(tmp_path)
+
+
+def test_lock_released_during_the_wait_is_acquired(tmp_path, monkeypatch):
+    """The holder removes its file, so a waiting process must open the new one."""
+    holder, sleep = RunLock(tmp_path), time.sleep
+
+    def release(seconds):
+        holder.close()
+        sleep(seconds)
+
+    monkeypatch.setattr(time, "sleep", release)
+    lock = RunLock(tmp_path)
+    assert is_held(tmp_path)
+    lock.close()
+
+
+def test_lock_released_between_opening_and_locking_is_acquired(tmp_path, monkeypatch):
+    holder, flock = RunLock(tmp_path), fcntl.flock
+
+    def release_first(*arguments):
+        monkeypatch.setattr(fcntl, "flock", flock)
+        holder.close()
+        return flock(*arguments)
+
+    monkeypatch.setattr(fcntl, "flock", release_first)
+    lock = RunLock(tmp_path)
+    with pytest.raises(UserError, match="another process"):
+        RunLock(tmp_path)
+    lock.close()
 
 
 def test_other_errors_are_not_attributed_to_a_lock(tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from mrn.envs.tasks import TaskSpec
 from mrn.replay.episodes import Episodes
+from mrn.utils.device import memory_errors
 from mrn.utils.errors import UserError
 
 COLUMNS = ("state", "achieved", "goal", "action", "since_start", "until_end", "terminated")
@@ -99,13 +100,9 @@ class ReplayBuffer:
         Raises:
             UserError: Memory runs out.
         """
-        try:
+        what = f"a replay buffer of {self.capacity:,} transitions on {self.device}"
+        with memory_errors(f"lower buffer_size ({what})"):
             return torch.zeros(self.rows, *size, dtype=dtype, device=self.device)
-        except RuntimeError as error:
-            raise UserError(
-                f"not enough memory on {self.device} for a replay buffer of {self.capacity:,} "
-                "transitions: lower buffer_size"
-            ) from error
 
     def __len__(self) -> int:
         """Return the number of stored transitions."""

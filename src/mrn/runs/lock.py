@@ -34,21 +34,14 @@ class RunLock:
             OSError: The folder is not writable.
         """
         self._path = folder / LOCK
-        self._file = open(self._path, "a+")  # noqa: SIM115 - open as long as the lock is held
         try:
-            _flock(self._file)
-            # If the holder exited just now, it removed the file, and a lock on it has no effect.
-            if os.fstat(self._file.fileno()).st_nlink == 0:
-                raise BlockingIOError
+            self._file = _open_locked(self._path)
+        except BlockingIOError as error:
+            raise LockedError(
+                f"another process (PID {error.strerror}) is training in {folder}; wait for it, "
+                "stop it, or choose another run_dir"
+            ) from None
         except OSError as error:
-            self._file.seek(0)
-            holder = self._file.read(20).strip() or "unknown"
-            self._file.close()
-            if isinstance(error, BlockingIOError):
-                raise LockedError(
-                    f"another process (PID {holder}) is training in {folder}; wait for it, stop "
-                    "it, or choose another run_dir"
-                ) from None
             if error.errno in _NO_LOCKS:
                 raise UserError(
                     f"the storage of {folder} does not support file locks ({error.strerror}), "
@@ -66,16 +59,31 @@ class RunLock:
         self._file.close()
 
 
-def _flock(file: IO[str], attempts: int = 10) -> None:
-    """Lock a file. Retry, because `is_held` takes the lock for a moment."""
-    for remaining in reversed(range(attempts)):
+def _open_locked(path: Path, attempts: int = 10) -> IO[str]:
+    """Open and lock a file.
+
+    Retry, because `is_held` takes the lock for a moment. A holder that exits removes its file, and
+    a lock on a removed file has no effect, so every attempt opens the file again.
+
+    Raises:
+        BlockingIOError: Another process holds the lock; `strerror` is its PID.
+    """
+    holder = "unknown"
+    for _ in range(attempts):
+        file = open(path, "a+")  # noqa: SIM115 - open as long as the lock is held
         try:
-            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(file.fileno()).st_nlink:
+                return file
         except BlockingIOError:
-            if not remaining:
-                raise
+            file.seek(0)
+            holder = file.read(20).strip() or "unknown"
+        except OSError:
+            file.close()
+            raise
+        file.close()
         time.sleep(0.03)
-    return None
+    raise BlockingIOError(errno.EAGAIN, holder)
 
 
 def is_held(folder: Path) -> bool:
