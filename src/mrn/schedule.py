@@ -20,3 +20,5 @@ class Schedule(Validated):
     """Episodes with uniform random actions at the start of the run, rounded up to whole cycles."""
     eval_episodes: Annotated[int, Bounds(ge=0, le=10**6)] = 100
     """Evaluation episodes after each epoch; 0 turns evaluation off."""
+    eval_interval: Annotated[int, Bounds(ge=1, le=10**12)] | None = None
+    """Environment steps between evaluations; sets `cycles` and scales the default of `epochs`."""

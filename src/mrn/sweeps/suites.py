@@ -14,6 +14,7 @@ from mrn.config import Config
 from mrn.envs import TASKS, Task, find_task
 from mrn.recipes import PAPER
 from mrn.sweeps.suite_checks import check_names, check_structure, check_top_level, check_values
+from mrn.training.schedule import resolve_epochs
 from mrn.utils.errors import UserError, unknown_name
 from mrn.utils.files import read_limited
 from mrn.utils.naming import NO_CRITIC, safe_name
@@ -76,9 +77,7 @@ class Suite(Validated):
         seen: set[Path] = set()
         for each in itertools.product(*lists):
             config = self._config(*each)
-            # Looks the task up even if `epochs` is set, so that an unknown task is an error.
-            default_epochs = task_of(config).epochs
-            configs.append(replace(config, epochs=config.epochs or default_epochs))
+            configs.append(resolve_epochs(config, task_of(config)))
             if config.folder in seen:
                 raise UserError(f"run {config.folder} occurs twice")
             seen.add(config.folder)

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -16,6 +16,7 @@ from mrn.runs.checkpoint import Checkpoints
 from mrn.runs.provenance import check_processes, with_original_machine
 from mrn.runs.run_dir import NullRunDir, RunDir, is_finished_run
 from mrn.training.progress import TrainingProgress
+from mrn.training.schedule import resolve_epochs
 from mrn.training.trainer import Trainer
 from mrn.utils.device import default_threads, find_device, memory_errors, torch_threads
 from mrn.utils.errors import RunError
@@ -93,7 +94,8 @@ def prepare_run(config: Config, folder: Path, resume: bool, ranks: Ranks) -> Run
     """Check the names in the settings, and resolve task, device, threads and epochs.
 
     Raises:
-        UserError: A name is unknown, or the environment or the device does not fit.
+        UserError: A name is unknown, or the environment, the device or `eval_interval` does not
+            fit.
     """
     if config.critic != NO_CRITIC:
         find_critic(config.critic)
@@ -102,7 +104,7 @@ def prepare_run(config: Config, folder: Path, resume: bool, ranks: Ranks) -> Run
     device = find_device(local.device)
     task = find_task(config.task, config.reward_shift, config.env_kwargs)
     return RunContext(
-        config=replace(config, epochs=config.epochs or task.epochs),
+        config=resolve_epochs(config, task),
         folder=folder,
         resume=resume,
         task=task,
