@@ -18,7 +18,12 @@ import mrn
 from mrn.envs import find_task, make_envs
 from mrn.envs.opengl import PACKAGES, configure_opengl
 from mrn.envs.rendering import RenderedEnv
-from mrn.integrations.frames import EMPTY_GRAY, NOT_REACHED_COLOR, REACHED_COLOR
+from mrn.integrations.frames import (
+    EMPTY_GRAY,
+    NOT_REACHED_COLOR,
+    REACHED_COLOR,
+    annotate_frame,
+)
 from mrn.integrations.video import record
 from mrn.replay import Episodes
 from mrn.training.rollout import collect_episodes
@@ -27,6 +32,7 @@ from tests.commands import mrn as command
 
 DRAWS = "tests.envs.custom_envs:Draws-v0"  # 8 steps, 10 fps, no OpenGL
 HELD = 10  # frames of the last step, one second
+LABEL = 16  # height of the label of a small frame
 NEAR, FAR = [0.5, 1.5], [9.0, -9.0]
 
 
@@ -81,9 +87,9 @@ def test_video_shows_every_step_and_success(tmp_path):
     found = record(walker(), tmp_path / "new" / "video.mp4", episodes=2, size=65, goal=NEAR)
     frames, fps = read_video(tmp_path / "new" / "video.mp4")
     each = 1 + 8 + HELD
-    assert frames.shape == (2 * each, 66, 100, 3)  # 40 x 60, enlarged to even sides
+    assert frames.shape == (2 * each, 66 + LABEL, 100, 3)  # 40 x 60, enlarged to even sides
     assert fps == found.fps == 10
-    assert (found.frames, found.width, found.height) == (2 * each, 100, 66)
+    assert (found.frames, found.width, found.height) == (2 * each, 100, 66 + LABEL)
     assert found.seconds == 2 * each / 10
     assert found.success == (True, True)
     for episode in (frames[:each], frames[each:]):
@@ -94,16 +100,17 @@ def test_video_shows_every_step_and_success(tmp_path):
         assert np.abs(episode[9].astype(int) - episode[-1]).mean() < 2  # the last frame is held
     never = record(walker(), tmp_path / "far.mp4", episodes=1, goal=FAR)
     assert never.success == (False,)
-    assert (never.width, never.height) == (720, 480)
+    assert (never.width, never.height) == (720, 480 + 36)
     assert not any(map(shows_success, read_video(tmp_path / "far.mp4")[0]))
 
 
 def test_grid_shows_all_episodes_at_once(tmp_path):
     found = record(walker(), tmp_path / "video.mp4", episodes=3, grid=True, size=64)
     frames, _ = read_video(tmp_path / "video.mp4")
-    assert frames.shape == (1 + 8 + HELD, 128, 192, 3)
+    assert frames.shape == (1 + 8 + HELD, 2 * (64 + LABEL), 192, 3)
     assert len(found.success) == 3
-    cells = [frames[0, y : y + 64, x : x + 96] for y in (0, 64) for x in (0, 96)]
+    height = 64 + LABEL
+    cells = [frames[0, y : y + height, x : x + 96] for y in (0, height) for x in (0, 96)]
     assert np.abs(cells[3][4:, 4:].astype(int) - EMPTY_GRAY).max() < 12  # edges blur
     for one, other in ((0, 1), (0, 2), (1, 2)):  # different starts and goals
         assert np.abs(cells[one].astype(int) - cells[other]).max() > 100
@@ -129,7 +136,7 @@ def test_path_may_be_a_string(tmp_path, monkeypatch):
 def test_gif_loops_and_has_the_right_duration(tmp_path):
     found = record(walker(), tmp_path / "video.gif", episodes=1, size=64)
     with Image.open(tmp_path / "video.gif") as gif:
-        assert (gif.size, gif.info["loop"]) == ((96, 64), 0)
+        assert (gif.size, gif.info["loop"]) == ((96, 64 + LABEL), 0)
         durations = []
         for number in range(gif.n_frames):
             gif.seek(number)
@@ -150,12 +157,31 @@ def test_chosen_goal_is_rendered(tmp_path):
     record(agent, tmp_path / "video.mp4", episodes=1, goal=[-4, 6], size=400)
     frames, _ = read_video(tmp_path / "video.mp4")
     # Ten times the size that the environment renders, at 1.95 x 2.95 pixels per unit.
-    assert red_center(frames[0]) == pytest.approx([10 * 1.95 * 16, 10 * 2.95 * 6], abs=10)
+    assert red_center(frames[0]) == pytest.approx([30 + 10 * 1.95 * 16, 10 * 2.95 * 6], abs=10)
     fixed = make_agent("tests.envs.custom_envs:FixedGoal-v0")
     with pytest.warns(
         UserWarning, match="FixedGoal-v0 renders its own goal, .* no writable attribute 'goal'"
     ):
         record(fixed, tmp_path / "fixed.mp4", episodes=1, goal=[0.5, 0.5], size=64)
+
+
+def test_label_covers_no_part_of_the_picture():
+    picture = np.random.default_rng(0).integers(256, size=(240, 320, 3), dtype=np.uint8)
+    frame, border = annotate_frame(picture, 3, True), 4
+    assert frame.shape == (240 + 18, 320, 3)
+    inside = (slice(0, -border), slice(border, -border))
+    assert np.array_equal(frame[18:][inside], picture[inside])
+
+
+def test_chosen_goal_keeps_the_data_type_of_the_environment():
+    """Otherwise Gymnasium warns about every observation."""
+    env = RenderedEnv(find_task(DRAWS).spec, 64, np.array([1.0, 2.0]))
+    env.reset(0)
+    env.env.unwrapped.goal = np.zeros(2, np.float32)
+    assert env._set_goal(np.array([1.0, 2.0]))
+    assert env.env.unwrapped.goal.dtype == np.float32
+    assert env.env.unwrapped.goal.tolist() == [1.0, 2.0]
+    env.close()
 
 
 @pytest.mark.parametrize("task", ["FetchReach", "FetchPush"])
@@ -196,7 +222,7 @@ def test_recording_does_not_change_agent_or_rollouts(opengl, tmp_path):
     first = collect()
     found = record(agent, tmp_path / "video.mp4", episodes=1, seed=5, size=64)
     assert (found.frames, found.fps) == (1 + 50 + 25, 25)
-    assert read_video(tmp_path / "video.mp4")[0].shape == (76, 64, 64, 3)
+    assert read_video(tmp_path / "video.mp4")[0].shape == (76, 64 + LABEL, 64, 3)
     for one, other in zip(first, collect(), strict=True):
         np.testing.assert_array_equal(one, other)
     assert all(torch.equal(before[name], value) for name, value in agent.state_dict().items())

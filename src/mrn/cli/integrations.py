@@ -54,7 +54,8 @@ def video(
         grid: Show the episodes side by side instead of one after another.
         goal: Goal for all episodes, for example 1.3,0.7,0.42. By default goals are sampled.
         seed: Seed of the environment.
-        size: Height of an episode in pixels. Defaults to 480, or 240 with `--grid`.
+        size: Height of an episode in pixels, without its label. Defaults to 480, or 240 with
+            `--grid`.
         weights: `latest`, or `best` for the epoch with the highest success rate.
         force: Overwrite an existing file.
     """

@@ -97,7 +97,7 @@ class RenderedEnv(GoalVectorEnv):
         if np.shape(getattr(env, "goal", ())) != goal.shape:
             return False
         try:
-            env.goal = goal.copy()
+            env.goal = goal.astype(np.asarray(env.goal).dtype)  # else Gymnasium warns
         except AttributeError:  # a property
             return False
         if hasattr(env, "update_target_site_pos"):  # a maze moves its target only on request

@@ -37,18 +37,26 @@ def resize_frame(frame: np.ndarray, height: int) -> np.ndarray:
     return np.asarray(image.fromarray(frame).resize(size, image.Resampling.LANCZOS))
 
 
+def label_height(height: int) -> int:
+    """Return the even height of the label above a frame."""
+    return 2 * round(max(10, height // 20) * 0.75)
+
+
 def annotate_frame(frame: np.ndarray, step: int, reached: bool) -> np.ndarray:
-    """Draw the step and whether the goal is reached into a frame."""
-    image = import_extra("PIL.Image", EXTRA).fromarray(frame)
-    draw = import_extra("PIL.ImageDraw", EXTRA).Draw(image)
+    """Add a label above a frame, which must not hide the goal: step, and success in color."""
+    height, width, _ = frame.shape
+    label, border = label_height(height), max(2, height // 60)
     color = REACHED_COLOR if reached else NOT_REACHED_COLOR
-    border, font_size = max(2, frame.shape[0] // 60), max(10, frame.shape[0] // 20)
-    draw.rectangle((0, 0, image.width - 1, image.height - 1), outline=color, width=border)
-    font = import_extra("PIL.ImageFont", EXTRA).load_default(font_size)
-    text, corner = f"step {step} - {'reached' if reached else 'not yet'}", (2 * border, 2 * border)
-    _, _, right, bottom = draw.textbbox(corner, text, font=font)
-    draw.rectangle((0, 0, right + 2 * border, bottom + border), fill=color)
-    draw.text(corner, text, fill="white" if reached else "black", font=font)
+    canvas = np.full((label + height, width, 3), color, np.uint8)
+    canvas[label:] = frame
+    image = import_extra("PIL.Image", EXTRA).fromarray(canvas)
+    draw = import_extra("PIL.ImageDraw", EXTRA).Draw(image)
+    draw.rectangle((0, 0, width - 1, image.height - 1), outline=color, width=border)
+    font = import_extra("PIL.ImageFont", EXTRA).load_default(max(10, height // 20))
+    text, fill = (
+        (f"step {step} - reached", "white") if reached else (f"step {step} - not yet", "black")
+    )
+    draw.text((2 * border, label // 2), text, fill, font, anchor="lm")
     return np.asarray(image)
 
 

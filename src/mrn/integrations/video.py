@@ -15,6 +15,7 @@ from mrn.integrations.frames import (
     ENCODERS,
     annotate_frame,
     grid_shape,
+    label_height,
     require_packages,
     resize_frame,
     tile_episodes,
@@ -28,7 +29,7 @@ from mrn.utils.seeding import derive_seed
 from mrn.utils.validation import Bounds, PositiveInt, Seed, check
 
 Size = Annotated[int, Bounds(ge=64, le=1024)]
-"""Height of an episode in pixels."""
+"""Height of the picture of an episode in pixels."""
 DEFAULT_SIZE, DEFAULT_GRID_SIZE = 480, 240
 MAX_SIDE = 2048
 """Maximum width and height of a video: few machines play larger ones, and a grid is kept in
@@ -76,7 +77,7 @@ def record(
         seed: Seed of the environment.
         goal: Goal for all episodes; by default goals are sampled.
         grid: Show the episodes side by side instead of one after another.
-        size: Height of an episode in pixels; by default 480, or 240 in a grid.
+        size: Height of an episode in pixels, without its label; by default 480, or 240 in a grid.
         force: Overwrite an existing file.
 
     Returns:
@@ -93,8 +94,9 @@ def record(
     check("size", size, Size)
     size += size % 2
     rows, _ = grid_shape(episodes) if grid else (1, 1)
-    if rows * size > MAX_SIDE:
-        raise _too_large(rows * size)
+    height = rows * (size + label_height(size))
+    if height > MAX_SIDE:
+        raise _too_large(height)
     path = Path(path)
     suffix = path.suffix.lower()
     prepare_output_file(path, tuple(ENCODERS), force)
