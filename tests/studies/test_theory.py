@@ -246,13 +246,28 @@ def test_page_without_sections_is_rejected_before_the_computation(tmp_path, monk
     assert not computed
 
 
+def test_title_is_shown_before_the_table_is_computed(monkeypatch):
+    def slow_table():
+        """Check a theorem."""
+        events.append("computed")
+        return ("value",), [("1",)]
+
+    events = []
+    monkeypatch.setattr(theory_report, "TABLES", {"slow": slow_table, "again": slow_table})
+    theory_report.run(None, events.append, lambda table: events.append("shown"))
+    assert events[:3] == ["slow: Check a theorem.", "computed", "shown"]
+    assert events[3].startswith("again: ")
+
+
 def test_theory_command_prints_and_writes_the_same_tables(tmp_path, monkeypatch, capsys):
     tables = {"triangle": lambda: (("what", "value"), [("Q*(x, [x])", "-0.667")])}
     monkeypatch.setattr(theory_report, "TABLES", tables)
     page = tmp_path / "page.md"
     page.write_text("a\n<!-- triangle: begin -->\nold\n<!-- triangle: end -->\nb\n")
     theory(page)
-    assert re.search(r"Q\*\(x, \[x\]\) +│ -0.667", capsys.readouterr().out)
+    shown = capsys.readouterr().out
+    assert re.search(r"Q\*\(x, \[x\]\) +│ -0.667", shown)
+    assert shown.startswith("triangle: ")
     lines = ["<!-- triangle: begin -->", "| what | value |", "| --- | --- |"]
     lines += ["| Q*(x, [x]) | -0.667 |", "<!-- triangle: end -->"]
     assert page.read_text() == "\n".join(["a", *lines, "b", ""])

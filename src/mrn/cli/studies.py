@@ -35,8 +35,7 @@ def theory(write_docs: Path | None = None) -> None:
     """
     from mrn.studies.theory.report import run
 
-    for table in run(write_docs):
-        print_table(table)
+    run(write_docs, lambda title: print(title, flush=True), print_table)
 
 
 def inspect(

@@ -24,6 +24,7 @@ from mrn.studies.theory.mdp import (
     random_goal_maps,
     random_mdps,
 )
+from mrn.utils.device import torch_threads
 from mrn.utils.seeding import derive_seed
 from mrn.utils.tables import Table, require_sections, write_sections
 
@@ -143,11 +144,25 @@ TABLES: dict[str, Callable[[], Table]] = {
 }
 
 
-def run(page: Path | None = None) -> list[Table]:
-    """Compute every table, and write them to the marked sections of a Markdown page, if given."""
+def run(
+    page: Path | None = None,
+    begin: Callable[[str], None] = lambda title: None,
+    show: Callable[[Table], None] = lambda table: None,
+) -> None:
+    """Compute every table, and write them to the marked sections of a Markdown page, if given.
+
+    Args:
+        page: The page.
+        begin: Receives the title of each table before its computation.
+        show: Receives each table.
+    """
     if page:
         require_sections(page, TABLES)
-    tables = {name: compute() for name, compute in TABLES.items()}
+    tables = {}
+    with torch_threads(1):  # the networks are small
+        for name, compute in TABLES.items():
+            begin(f"{name}: {(compute.__doc__ or '').partition('. ')[0]}")
+            tables[name] = compute()
+            show(tables[name])
     if page:
         write_sections(page, tables)
-    return list(tables.values())
