@@ -37,7 +37,10 @@ def test_table_has_a_row_per_task(tmp_path, fake_estimates):
     assert len(rows) == 12
     assert rows[0] == ("FetchReach", "6", "30", "1", "750", "30", "30.0 h", "120.0 GiB")
     assert rows[-1] == ("PenFull", "6", "30", "0", "3000", "0", "30.0 h", "120.0 GiB")
-    assert "360 runs: about 15.0 days of compute, 7.5 days with 2 in parallel" in text
+    assert (
+        "360 runs with recipe paper: about 15.0 days of compute, 7.5 days with 2 in parallel"
+        in text
+    )
     assert f"Disk: 1,436.0 GiB more, 2,000.0 GiB free in {tmp_path}" in text
     assert "NOT ENOUGH" not in text
 
@@ -107,7 +110,7 @@ def test_dry_run_for_a_cluster_shows_compute_only(monkeypatch, capsys, fake_esti
     options = ("quick", "--backend=ray", "--dry-run", f"--runs={tmp_path}")
     code, out, _ = sweep_command(monkeypatch, capsys, *options)
     assert code == 0
-    assert "2 runs: about 2.0 h of compute.\n" in out
+    assert "2 runs with recipe paper: about 2.0 h of compute.\n" in out
 
 
 def test_suggested_command_is_quoted(monkeypatch, capsys, tmp_path):

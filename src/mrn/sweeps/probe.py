@@ -78,7 +78,9 @@ def estimate_sweep(
     if parallel:
         total = duration(makespan(estimates, parallel))
         time_left += f", {total} with {parallel} in parallel if they do not slow each other down"
-    return table, f"{len(jobs)} runs: {time_left}.\n{_disk_text(estimates, parallel, discard)}"
+    recipes = " and ".join(sorted({job.config.recipe for job in jobs}))
+    header = f"{len(jobs)} runs with recipe {recipes}: {time_left}."
+    return table, f"{header}\n{_disk_text(estimates, parallel, discard)}"
 
 
 def _disk_text(estimates: Estimates, parallel: int | None, discard: bool) -> str:
