@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import mrn
-from mrn.distributed import SINGLE_PROCESS, Ranks, join_ranks, launch_command
+from mrn.distributed import SINGLE_PROCESS, Ranks, command_here, join_ranks, launch_command
 from mrn.utils.device import default_threads, describe_machine, find_device, visible_gpus
 from mrn.utils.errors import RunError, UserError
 from mrn.utils.signals import InterruptHandler
@@ -220,3 +220,19 @@ def test_agent_can_be_pickled():
 def test_launch_command():
     assert launch_command(1) == "mrn"
     assert launch_command(4) == "torchrun --nproc-per-node 4 -m mrn"
+
+
+def test_command_has_a_path_only_if_the_shell_would_not_find_it(tmp_path, monkeypatch):
+    program = tmp_path / "my venv" / "mrn"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("sys.argv", [str(program), "train"])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert command_here() == f"'{program}'"
+    assert command_here(2) == launch_command(2)
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert command_here() == "mrn"
+    monkeypatch.setattr("sys.argv", ["train.py"])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert command_here() == "mrn"

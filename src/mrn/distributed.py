@@ -7,9 +7,13 @@ single process would. A single process is one rank, without any communication.
 import atexit
 import itertools
 import os
+import shlex
+import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -237,3 +241,12 @@ def launch_command(count: int) -> str:
     local = local_world_size() if count == world_size() else count
     machines = f"--nnodes {count // local} " if count > local else ""
     return f"torchrun {machines}--nproc-per-node {local} -m mrn" if count > 1 else "mrn"
+
+
+def command_here(count: int = 1) -> str:
+    """Return `launch_command`, with the path of `mrn` if the shell would not find this one."""
+    started, found = Path(sys.argv[0]), shutil.which("mrn")
+    on_path = found is not None and started.exists() and started.samefile(found)
+    if count == 1 and started.name == "mrn" and not on_path:
+        return shlex.quote(str(started))
+    return launch_command(count)

@@ -130,7 +130,8 @@ def test_dry_run_estimates_each_task(tmp_path):
     output = mrn("sweep", write_suite(tmp_path), "--dry-run", "--jobs=2", cwd=tmp_path).stdout
     assert re.search(r"FetchReach .* 3 .* 6 .* 0 .* 18 .* 0 .* \d+ (s|min) .* \d+ MiB", output)
     assert re.search(
-        r"6 runs with recipe paper: about \d+ (s|min) of compute, \d+ (s|min) with 2 in parallel", output
+        r"6 runs with recipe paper: about \d+ (s|min) of compute, \d+ (s|min) with 2 in parallel",
+        output,
     )
     assert re.search(rf"Disk: \d+ MiB more, .* free in {tmp_path}", output)
     assert not (tmp_path / "runs").exists()

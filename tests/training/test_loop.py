@@ -10,6 +10,7 @@ import mrn
 from mrn.algorithms import DDPG
 from mrn.replay import ReplayBuffer
 from mrn.runs.metrics import COLUMNS
+from mrn.runs.provenance import read_config
 from mrn.training import loop, trainer
 from tests.training.helpers import metrics, same_weights, tiny_run
 
@@ -139,6 +140,28 @@ def test_nonempty_folder_is_not_overwritten(tmp_path):
     with pytest.raises(mrn.UserError, match="already exists.*nothing was overwritten"):
         tiny_run(folder)
     assert [path.name for path in folder.iterdir()] == ["precious.txt"]
+
+
+def test_run_that_failed_at_its_first_update_can_be_repeated(tmp_path, monkeypatch):
+    def fail(*_):
+        raise mrn.RunError("out of memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer.Trainer, "learn", fail)
+        with pytest.raises(mrn.RunError, match="out of memory"):
+            tiny_run(tmp_path, batch_size=128)
+    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+    tiny_run(tmp_path, epochs=1)  # with another batch size
+    assert read_config(tmp_path).algo_config.batch_size == 64
+    with pytest.raises(mrn.UserError, match="already contains a run"):
+        tiny_run(tmp_path, epochs=1)
+
+
+def test_config_of_another_program_is_not_overwritten(tmp_path):
+    (tmp_path / "config.json").write_text('{"editor": "vi"}')
+    with pytest.raises(mrn.UserError, match="not empty; nothing was overwritten"):
+        tiny_run(tmp_path)
+    assert (tmp_path / "config.json").read_text() == '{"editor": "vi"}'
 
 
 SHIFTED = {"reward_shift": -1.0}  # the rewards of the paper's tasks are already -1 and 0

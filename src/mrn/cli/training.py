@@ -13,7 +13,7 @@ import tyro
 from mrn.algorithms import find_algorithm, other_algorithms_setting
 from mrn.cli.arguments import Goal
 from mrn.config import Config, resolve
-from mrn.distributed import is_main, launch_command, world_size
+from mrn.distributed import command_here, is_main, world_size
 from mrn.recipes import DEFAULT_RECIPE
 from mrn.replay import ReplayConfig
 from mrn.schedule import Schedule
@@ -152,11 +152,14 @@ def _run(config: Config, folder: Path, resume: bool, track: str | None) -> None:
             run(config, folder, resume=resume, callbacks=trackers)
     except RunError as error:
         if error.resumable:
-            command = f"{launch_command(world_size())} resume {quoted}"
+            command = f"{command_here(world_size())} resume {quoted}"
             error.args = (f"{error}. Fix the cause, then resume with: {command}",)
         raise
     if is_main():
-        print(f"Done. Metrics and weights are in {folder}. Evaluate with: mrn eval {quoted}")
+        print(
+            f"Done. Metrics and weights are in {folder}. Evaluate with: "
+            f"{command_here()} eval {quoted}"
+        )
 
 
 def evaluate(

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from mrn.config import Config
-from mrn.distributed import launch_command
+from mrn.distributed import command_here
 from mrn.runs.layout import CONFIG
 from mrn.utils.device import describe_machine
 from mrn.utils.errors import UserError
@@ -107,22 +107,22 @@ def check_processes(path: Path, processes: int) -> None:
     """
     original = read_run_info(path).processes if (path / CONFIG).exists() else processes
     if original != processes:
-        command = f"{launch_command(original)} resume {shlex.quote(str(path))}"
+        command = f"{command_here(original)} resume {shlex.quote(str(path))}"
         raise UserError(
             f"{path} was trained by {original} {'process' if original == 1 else 'processes'}, not "
             f"{processes}; resume it with: {command}"
         )
 
 
-def provenance(path: Path, machine: Mapping[str, str]) -> dict[str, Any]:
+def provenance(path: Path | None, machine: Mapping[str, str]) -> dict[str, Any]:
     """Return versions and machine, and those of earlier parts of the run if they differ.
 
     Args:
-        path: The run folder.
+        path: The folder of a run to resume, or None for a new run.
         machine: `threads` and `device` of the run.
     """
     hardware, current, earlier = {**describe_machine(), **machine}, versions() | commit(), []
-    if (path / CONFIG).exists():
+    if path and (path / CONFIG).exists():
         info = read_run_info(path)
         earlier = [dict(each) for each in info.earlier_versions]
         previous = info.versions | {k: v for k, v in info.machine.items() if k in MACHINE_ENTRIES}

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from mrn.config import Config, flatten
-from mrn.distributed import launch_command
+from mrn.distributed import command_here
 from mrn.envs import TaskSpec
 from mrn.runs.layout import CHECKPOINTS, CONFIG, EVENTS, LOCK, METRICS, checkpoint_folders
 from mrn.runs.lock import RunLock
@@ -56,7 +56,8 @@ class RunDir:
             machine: `threads` and `device` of the run.
 
         Raises:
-            UserError: The folder is not empty or belongs to another run. Nothing was changed.
+            UserError: The folder is not empty or belongs to another run. Nothing was changed. A
+                run that failed before its first epoch and checkpoint does not count.
         """
         self.path, self.columns = path, (*COLUMNS, *metrics)
         self.rows: list[Row] = []
@@ -70,10 +71,12 @@ class RunDir:
         except OSError as error:
             raise UserError(f"cannot create the run folder {path}: {error}") from None
         try:
-            if resume:
-                is_finished_run(path, config, spec)  # raises if the settings differ
+            has_content = _has_content(path)
+            if has_content and not resume:  # since the check above
+                raise UserError(_folder_taken(path))
+            is_finished_run(path, config, spec)  # raises if the settings differ
             about = {"config": config.to_dict(), "task": vars(spec), "processes": processes}
-            about |= provenance(path, machine)
+            about |= provenance(path if has_content else None, machine)
             self.about = json.dumps(about, indent=2).encode()
         except BaseException:
             self.lock.close()
@@ -180,8 +183,15 @@ def _changes(names: Iterable[str], before: Mapping[str, Any], now: Mapping[str, 
 
 
 def _has_content(path: Path) -> bool:
-    # A process killed during its first write leaves only these files, which are safe to remove.
-    return any(file.name != LOCK and not is_temp_file(file) for file in path.iterdir())
+    """Return whether a folder holds more than a run that failed before its first checkpoint."""
+    names = {file.name for file in path.iterdir() if not is_temp_file(file)} - {LOCK}
+    if names != {CONFIG}:
+        return bool(names)
+    try:
+        read_run_info(path, imports=False)
+    except UserError:  # a file of another program
+        return True
+    return False
 
 
 def is_finished_run(path: Path, config: Config, spec: TaskSpec) -> bool:
@@ -225,7 +235,7 @@ def _folder_taken(path: Path) -> str:
     problem = f"{path} already exists and is not empty"
     try:
         processes = read_run_info(path, imports=False).processes
-        command = f"{launch_command(processes)} resume {shlex.quote(str(path))}"
+        command = f"{command_here(processes)} resume {shlex.quote(str(path))}"
         problem = f"{path} already contains a run; resume it with: {command}"
     except UserError:
         pass

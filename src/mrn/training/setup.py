@@ -10,7 +10,7 @@ import torch
 
 from mrn.config import Config
 from mrn.critics import find_critic
-from mrn.distributed import Ranks, launch_command
+from mrn.distributed import Ranks, command_here
 from mrn.envs import GoalVectorEnv, Task, find_task, make_envs
 from mrn.runs.checkpoint import Checkpoints
 from mrn.runs.provenance import check_processes, with_original_machine
@@ -48,7 +48,7 @@ class RunContext:
     @property
     def resume_command(self) -> str:
         """Shell command that resumes the run."""
-        return f"{launch_command(self.ranks.size)} resume {shlex.quote(str(self.folder))}"
+        return f"{command_here(self.ranks.size)} resume {shlex.quote(str(self.folder))}"
 
     def is_finished(self) -> bool:
         """Return whether the run to resume is already finished."""
