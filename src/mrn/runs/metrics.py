@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ COLUMNS = (
     "evaluation_seconds",
 )
 """Columns of every run. `success` is measured at the last step; missing values are empty."""
+_RATES = ("success", "success_any")
 
 
 def check_columns(names: Any, where: str) -> None:
@@ -75,9 +77,21 @@ def read_metrics(path: Path) -> list[dict[str, float | None]]:
             raise UserError(f"{path} is damaged in line {number + 1}; {remedy}") from None
         if rows[-1]["epoch"] != number or rows[-1]["env_steps"] is None:
             raise UserError(f"{path} is damaged: line {number + 1} is not epoch {number}; {remedy}")
+        if problem := _out_of_range(rows[-1]):
+            raise UserError(f"{path} is damaged in line {number + 1}: {problem}; {remedy}")
     if not text.endswith("\n"):
         raise UserError(f"{path} is damaged: its last line is truncated; {remedy}")
     return rows
+
+
+def _out_of_range(row: Mapping[str, float | None]) -> str:
+    """Return what is wrong with the common columns of a row, or an empty string."""
+    for name in COLUMNS:
+        value, largest = row[name], 1.0 if name in _RATES else inf
+        if value is not None and not (0 <= value <= largest and value < inf):
+            limits = "between 0 and 1" if name in _RATES else "a finite number of at least 0"
+            return f"{name} must be {limits}, got {value:g}"
+    return ""
 
 
 def is_finished(
@@ -117,4 +131,6 @@ def check_rows(rows: Any, columns: set[str], where: str) -> list[Row]:
             raise UserError(f"{where}: the metrics do not have the columns of this run")
         if not all(value is None or type(value) in (int, float) for value in row.values()):
             raise UserError(f"{where}: the metrics are not numbers")
+        if problem := _out_of_range(row):
+            raise UserError(f"{where}: {problem}")
     return rows
