@@ -7,8 +7,12 @@ NO_CRITIC = "none"
 
 
 def safe_name(name: str) -> str:
-    """Return a name that is safe for a folder: all but letters, digits and -_.+= become _."""
-    return "".join(c if c.isalnum() or c in "-_.+=" else "_" for c in name)
+    """Return a name that is safe for a folder: replace all but letters, digits and -_.+= by _.
+
+    Names of dots only, such as "..", are paths to other folders; their dots are replaced, too.
+    """
+    kept = "-_.+=" if name.strip(".") else ""
+    return "".join(c if c.isalnum() or c in kept else "_" for c in name)
 
 
 class Method(NamedTuple):
