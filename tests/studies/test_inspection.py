@@ -167,6 +167,35 @@ def test_inspect_command_prints_and_writes(agents):
     assert same_violations(found, mrn.load(run))
 
 
+def test_inspect_does_not_overwrite_files(agents, tmp_path):
+    for name in ("inspect.json", "inspect.png"):
+        (tmp_path / name).write_text("precious")
+        words = ("inspect", agents["folder"] / "mrn", "--episodes", "4", "-o", tmp_path)
+        refused = mrn_command(*words)
+        assert refused.returncode == 2
+        assert f"{name} already exists; use force to overwrite it" in refused.stderr
+        assert [path.name for path in tmp_path.iterdir()] == [name]
+        assert mrn_command(*words, "--force").returncode == 0
+        assert (tmp_path / name).read_bytes() != b"precious"
+        for path in tmp_path.iterdir():
+            path.unlink()
+
+
+def test_constant_q_has_no_correlation_and_valid_json(straight_agent, tmp_path):
+    class Constant(StraightLineCritic):
+        def forward(self, *inputs):
+            return 0 * super().forward(*inputs) - 3
+
+    samples = inspection.collect_samples(straight_agent, 20, seed=0)
+    straight_agent.algorithm.critic = Constant()
+    found = inspection.inspect(straight_agent, samples)
+    files = inspection_report.write(found, straight_agent, samples, tmp_path)
+    straight_agent.algorithm.critic = StraightLineCritic()
+    written = json.loads(files[0].read_text(), parse_constant=pytest.fail)
+    assert written["rank_correlation"] is written["linear_correlation"] is None
+    assert written["bias"] is not None
+
+
 def same_violations(found, agent):
     again = inspection.inspect(agent, inspection.collect_samples(agent, 4, seed=0), seed=0)
     return found["goal_triangle"]["share"] == again.goal_triangle.share

@@ -45,6 +45,7 @@ def inspect(
     engine: str = "auto",
     seed: int = 0,
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None,
+    force: bool = False,
 ) -> None:
     """Inspect a trained critic: is -Q a quasimetric, and does it match the steps to the goal?
 
@@ -54,7 +55,9 @@ def inspect(
         weights: `latest`, or `best` for the epoch with the highest success rate.
         engine: Simulation engine: `envpool`, `gymnasium`, or `auto` (EnvPool if it has the task).
         seed: Seed of the environments and of the sampled triples.
-        out: Output folder for inspect.json and inspect.png. Defaults to the run folder.
+        out: Output folder for inspect.json and inspect.png. Defaults to the run folder, or to the
+            current folder for the zoo.
+        force: Overwrite existing files.
     """
     import mrn
     from mrn.agent import output_folder
@@ -62,9 +65,11 @@ def inspect(
     from mrn.utils.plotting import import_pyplot
 
     import_pyplot()  # fail before the rollouts if Matplotlib is missing
+    folder = out or output_folder(run)
+    report.prepare(folder, force)
     agent = mrn.load(run, weights)
     moments = measure.collect_samples(agent, episodes, seed, engine, progress=True)
     found = measure.inspect(agent, moments, seed)
     console().print(report.table(found))
-    for path in report.write(found, agent, moments, out or output_folder(run)):
+    for path in report.write(found, agent, moments, folder):
         print(path)

@@ -194,8 +194,15 @@ def _compare_with_steps(
     learned = distance(agent, *(column[before] for column in columns)).double().cpu().numpy()
     gamma = agent.algorithm.discount
     cost = discounted_cost(steps, gamma)
-    rank = float(np.corrcoef(ranks(learned), ranks(steps))[0, 1])
-    return rank, float(np.corrcoef(learned, cost)[0, 1]), float((learned - cost).mean())
+    rank = correlation(ranks(learned), ranks(steps))
+    return rank, correlation(learned, cost), float((learned - cost).mean())
+
+
+def correlation(x: Array, y: Array) -> float | None:
+    """Return the Pearson correlation, or None if either is constant."""
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return None
+    return float(np.corrcoef(x, y)[0, 1])
 
 
 def discounted_cost(steps: Array, gamma: float) -> Array:
@@ -215,7 +222,10 @@ def ranks(values: Array) -> Array:
 
 @torch.no_grad()
 def symmetric_share(agent: Agent, state: Tensor, action: Tensor, goal: Tensor) -> float | None:
-    """Return the mean share of MRN's symmetric part, or None for critics without two parts."""
+    """Return the mean share of MRN's symmetric part.
+
+    None for critics without two parts, and if all distances are zero.
+    """
     critic = get_critic(agent)
     if not isinstance(critic, MetricCritic) or not isinstance(critic.head, MRN):
         return None
@@ -225,4 +235,5 @@ def symmetric_share(agent: Agent, state: Tensor, action: Tensor, goal: Tensor) -
     sides = critic.sides(state, action, critic.goal_side(state, goal))
     symmetric, asymmetric = critic.head.terms(*sides)
     total = symmetric + asymmetric
-    return (symmetric / total)[total > 0].mean().item()
+    shares = (symmetric / total)[total > 0]
+    return shares.mean().item() if len(shares) else None

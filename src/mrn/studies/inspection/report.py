@@ -18,7 +18,7 @@ from mrn.studies.inspection.measure import (
     discounted_cost,
     distance,
 )
-from mrn.utils.files import make_writable_folder, write_atomically
+from mrn.utils.files import prepare_output_file, write_atomically
 from mrn.utils.plotting import import_pyplot
 
 GRID_SIZE = 60
@@ -57,11 +57,23 @@ def _format_violations(found: Violations) -> str:
     return f"{found.share:.2%}{excess}"
 
 
+def prepare(folder: Path, force: bool) -> list[Path]:
+    """Return the paths of inspect.json and inspect.png, and check that they can be written.
+
+    Raises:
+        UserError: A file exists and `force` is False, or the folder is not writable.
+    """
+    paths = [folder / "inspect.json", folder / "inspect.png"]
+    for path in paths:
+        prepare_output_file(path, (path.suffix,), force)
+    return paths
+
+
 def write(inspection: Inspection, agent: Agent, samples: Samples, folder: Path) -> list[Path]:
     """Write inspect.json and inspect.png, and return their paths."""
-    make_writable_folder(folder)
-    paths = [folder / "inspect.json", folder / "inspect.png"]
-    write_atomically(paths[0], json.dumps(asdict(inspection), indent=2).encode())
+    paths = prepare(folder, force=True)
+    text = json.dumps(asdict(inspection), indent=2, allow_nan=False)
+    write_atomically(paths[0], text.encode())
     write_atomically(paths[1], draw(agent, samples))
     return paths
 
