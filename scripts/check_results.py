@@ -11,7 +11,8 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from mrn.analysis.runs import Run, find_runs, group
+from mrn.analysis.run import Run
+from mrn.analysis.runs import find_runs, group
 from mrn.analysis.summary import Summary
 from mrn.analysis.tables import as_csv, markdown
 from mrn.config import Config

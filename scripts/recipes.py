@@ -12,7 +12,8 @@ import numpy as np
 
 from benchmarks.recipe_cycles import CANDIDATES
 from mrn.analysis.epochs import curves
-from mrn.analysis.runs import Array, Run, find_runs, group
+from mrn.analysis.run import Array, Run
+from mrn.analysis.runs import find_runs, group
 from mrn.analysis.statistics import TIE_TOLERANCE
 from mrn.config import Config
 from mrn.utils.errors import UserError

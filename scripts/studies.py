@@ -4,7 +4,8 @@ import hashlib
 import json
 from pathlib import Path
 
-from mrn.analysis.runs import Run, find_runs, group
+from mrn.analysis.run import Run
+from mrn.analysis.runs import find_runs, group
 from mrn.analysis.summary import Summary, summarize
 from mrn.config import Config
 from mrn.sweeps.suites import Suite, find_suite

@@ -1,5 +1,7 @@
 """Warnings about runs that were not trained alike."""
 
+import json
+
 import pytest
 
 from mrn.analysis.figures import draw_figures
@@ -52,6 +54,21 @@ def test_renamed_settings_in_grid_labels_are_meant_to_differ(tmp_path):
     other = {"variant": "target_every=0", "target_update_interval": 0}
     write_run(tmp_path, [0.1] * 4, 1, critic="bvn", recipe="fast", **other)
     assert summary_of(tmp_path).warnings == ()
+
+
+def test_different_versions_of_simulators_warn(tmp_path):
+    folders = [write_run(tmp_path, SHORT, seed, critic=c) for seed in (1, 2) for c in ("mrn", "dn")]
+    assert summary_of(tmp_path).warnings == ()
+    for folder, version in zip(folders, ("3.1.0", "3.2.0", "3.1.0", "3.2.0"), strict=True):
+        about = json.loads((folder / "config.json").read_text())
+        about["versions"] |= {"mujoco": version, "numpy": version}
+        (folder / "config.json").write_text(json.dumps(about))
+    warning = "FetchPush: runs used different versions of mujoco (3.1.0, 3.2.0)"
+    assert summary_of(tmp_path).warnings == (warning,)
+    about = json.loads((folders[0] / "config.json").read_text())
+    about["earlier_versions"] = [{"torch": "1.0"}]  # resumed after an update
+    (folders[0] / "config.json").write_text(json.dumps(about))
+    assert "mujoco (3.1.0, 3.2.0), torch (1.0, " in summary_of(tmp_path).warnings[0]
 
 
 def test_unaligned_epochs_warn_and_are_not_ranked(tmp_path):

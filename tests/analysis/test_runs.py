@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from mrn.analysis.figures import draw_figures
+from mrn.analysis.report import write_report
 from mrn.analysis.runs import find_runs, group
 from mrn.analysis.summary import summarize
 from mrn.analysis.tables import markdown
@@ -76,6 +77,99 @@ def test_subfolder_of_an_experiment_is_one_experiment(tmp_path):
     assert {run.experiment for run in find_runs(tmp_path)} == {"mine"}
     (single,) = find_runs(tmp_path / "mine/FetchPush/ddpg-mrn/seed-1")
     assert (single.experiment, single.method) == ("", "ddpg-mrn")
+
+
+def test_runs_with_custom_folders_are_compared(tmp_path):
+    """As with `mrn train --run-dir`; settings distinguish methods, folders do not."""
+    places = {
+        "a": {"seed": 1},
+        "b/c": {"seed": 2},
+        "fine": {"seed": 1, "learning_rate": 0.002},
+        "fine again": {"seed": 2, "learning_rate": 0.002, "threads": 1},
+        "other": {"seed": 1, "critic": "bvn"},
+    }
+    for place, settings in places.items():
+        folder = write_run(tmp_path / "made", [0.5, 0.6], **settings)
+        (tmp_path / "runs" / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(folder, tmp_path / "runs" / place)
+    runs = tmp_path / "runs"
+    (tasks,) = group(find_runs(runs)).values()
+    assert {method: [run.seed for run in each] for method, each in tasks["FetchPush"].items()} == {
+        "ddpg-mrn+learning_rate=0.001": [1, 2],
+        "ddpg-mrn+learning_rate=0.002": [1, 2],
+        "ddpg-bvn": [1],
+    }
+    draw_figures(runs, tmp_path / "out")
+    found = find_runs(tmp_path / "out")  # copies are read under the same names
+    assert [run.problem for run in found] == [""] * 5
+    assert {run.method for run in found} == set(tasks["FetchPush"])
+    # A repetition with the same seed is not a second seed.
+    shutil.copytree(runs / "a", runs / "z")
+    assert {run.experiment for run in find_runs(runs)} == {"", "z"}
+
+
+def test_task_named_as_a_parent_folder_stays_in_the_output_folder(tmp_path):
+    folder = write_run(tmp_path / "runs", [0.5], 1, "my_package.envs:MyReach-v0")
+    about = json.loads((folder / "config.json").read_text())
+    about["config"]["task"] = ".."
+    (folder / "config.json").write_text(json.dumps(about))
+    written = draw_figures(tmp_path / "runs", tmp_path / "out/figures")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["figures"]
+    assert not any(".." in path.parts for path in written)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("success", 98), ("success", -0.1), ("success", "nan"), ("success_any", 1.5),
+     ("env_steps", -5), ("env_steps", "inf"), ("update_seconds", -1)],
+)  # fmt: skip
+def test_values_out_of_range_mark_a_run_as_damaged(tmp_path, column, value):
+    file = write_run(tmp_path, [0.5, 0.7], 1) / "metrics.csv"
+    head, first, last = file.read_text().splitlines()
+    cells = last.split(",")
+    cells[head.split(",").index(column)] = str(value)
+    file.write_text("\n".join([head, first, ",".join(cells)]) + "\n")
+    (run,) = find_runs(tmp_path)
+    assert f"metrics.csv is damaged in line 3: {column} must be " in run.problem
+    assert f", got {value}" in run.problem
+
+
+def test_damaged_runs_are_listed_below_the_table(tmp_path):
+    for seed in (1, 2, 3):
+        write_run(tmp_path, [0.5, 0.7], seed)
+    for seed, file in ((2, "metrics.csv"), (3, "config.json")):
+        (tmp_path / f"FetchPush/ddpg-mrn/seed-{seed}" / file).write_text("{")
+        with pytest.warns(UserWarning, match=f"not drawn: .*seed-{seed}"):
+            draw_figures(tmp_path, tmp_path / "out")
+        table = (tmp_path / "out/table.md").read_text()
+        assert f"Not counted: FetchPush/ddpg-mrn/{seed}: " in table
+        runs = find_runs(tmp_path)
+        assert not summarize(group(runs)[""], [run for run in runs if run.problem]).rows[0].complete
+        _, finished = write_report(tmp_path, tmp_path / "page")
+        assert finished  # no more results will follow
+
+
+def test_files_of_others_are_not_overwritten(tmp_path):
+    write_run(tmp_path / "runs", [0.5, 0.7], 1)
+    site = tmp_path / "site"
+    for write, name in ((write_report, "index.html"), (draw_figures, "table.md")):
+        site.mkdir()
+        (site / name).write_text("precious")
+        with pytest.raises(UserError, match=f"{name} is not .*use force to overwrite it"):
+            write(tmp_path / "runs", site)
+        assert [path.name for path in site.iterdir()] == [name]
+        assert (site / name).read_text() == "precious"
+        write(tmp_path / "runs", site, force=True)
+        assert "precious" not in (site / name).read_text()
+        write(tmp_path / "runs", site)  # its own files
+        shutil.rmtree(site)
+
+
+def test_videos_with_uppercase_suffixes_are_shown(tmp_path):
+    folder = write_run(tmp_path / "runs", [0.5], 1)
+    (folder / "policy.MP4").write_bytes(b"video")
+    page, _ = write_report(tmp_path / "runs", tmp_path / "page")
+    assert "data:video/mp4;base64,dmlkZW8=" in page.read_text()
 
 
 def test_figures_copy_metrics_with_settings(tmp_path):

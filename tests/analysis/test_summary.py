@@ -8,9 +8,11 @@ import math
 import pytest
 
 from mrn.analysis.figures import draw_figures
+from mrn.analysis.report import write_report
 from mrn.analysis.runs import find_runs, group
-from mrn.analysis.summary import rows_of_choices, summarize
+from mrn.analysis.summary import check_baseline, rows_of_choices, summarize
 from mrn.analysis.tables import as_csv, format_cost, interval_label, markdown
+from mrn.utils.errors import UserError
 from tests.analysis.helpers import SHORT, rows_of, summary_of, tasks_of
 from tests.sweeps.helpers import write_run
 
@@ -33,7 +35,6 @@ def test_longer_training_is_no_advantage(unequal):
     assert longer.success.value == pytest.approx(0.4)
     assert longer.area.value == pytest.approx(0.2)
     assert shorter.success.value == pytest.approx(0.5)
-    assert shorter.best
     assert not longer.best
     (_, other) = summary_of(unequal).aggregates
     assert other.method == "ddpg-bvn"
@@ -116,7 +117,7 @@ def test_critic_is_compared_with_mrn_of_the_same_recipe(tmp_path):
     rows = rows_of(tmp_path)
     better = {name: row.improvement.value for name, row in rows.items() if row.improvement}
     assert better == {"ddpg-bvn+fast": 1}  # compared with mrn+fast; there is no mrn+fast+mine
-    assert markdown(summary_of(tmp_path)).count("| 100.0% [100.0, 100.0] |") == 1
+    assert markdown(summary_of(tmp_path)).count("| 100.0% [12.1, 100.0] |") == 1
 
 
 def test_critic_is_compared_with_mrn_of_the_same_recipe_across_tasks(tmp_path):
@@ -134,6 +135,38 @@ def test_critic_is_compared_with_mrn_of_the_same_recipe_across_tasks(tmp_path):
         "ddpg-mine": 0,
     }
     assert "P(MRN is better) |\n" in markdown(summary).partition("across 2 tasks")[2]
+
+
+def test_any_method_can_be_the_baseline(tmp_path):
+    grid = "learning_rate=0.002"
+    for seed in (1, 2, 3):
+        write_run(tmp_path, [0.5] * 2, seed, critic="bvn")
+        write_run(tmp_path, [0.6] * 2, seed, critic="bvn", variant=grid, learning_rate=0.002)
+        write_run(tmp_path, [0.7] * 2, seed, critic="iqe")
+    assert not any(row.improvement for row in summary_of(tmp_path).rows)  # no MRN
+    runs = find_runs(tmp_path)
+    baseline = f"ddpg-bvn+{grid}"
+    check_baseline(runs, baseline)
+    summary = summarize(group(runs)[""], baseline=baseline)
+    better = {row.method: row.improvement and row.improvement.value for row in summary.rows}
+    assert better == {"ddpg-bvn": 1, baseline: None, "ddpg-iqe": 0}
+    assert "| P(BVN, learning rate 0.002 is better) |" in markdown(summary)
+    with pytest.raises(UserError, match=r"no runs of baseline 'ddpg-mrn'; available: ddpg-bvn, "):
+        check_baseline(runs, "ddpg-mrn")
+    draw_figures(tmp_path, tmp_path / "out", baseline=baseline)
+    assert "P(BVN, learning rate 0.002 is better)" in (tmp_path / "out/table.md").read_text()
+    page, _ = write_report(tmp_path, tmp_path / "page", baseline=baseline)
+    assert "P(BVN, learning rate 0.002 is better)" in page.read_text()
+
+
+def test_mean_of_few_runs_is_not_called_interquartile(tmp_path):
+    for task, critic in itertools.product(("FetchPush", "FetchReach"), ("mrn", "bvn")):
+        write_run(tmp_path, [0.5], 1, task=task, critic=critic)
+    assert "\nMean across 2 tasks, which count equally:\n" in markdown(summary_of(tmp_path))
+    for task, critic in itertools.product(("FetchPush", "FetchReach"), ("mrn", "bvn")):
+        write_run(tmp_path, [0.6], 2, task=task, critic=critic)
+    table = markdown(summary_of(tmp_path))
+    assert "\nInterquartile mean across 2 tasks, which count equally [95% interval" in table
 
 
 def test_method_with_a_seed_that_just_started_is_incomplete(tmp_path):
@@ -156,7 +189,10 @@ def test_tied_runs_count_half(tmp_path):
     for seed in (1, 2):
         write_run(tmp_path, [0.1, 0.7], seed)
         write_run(tmp_path, [0.4, 0.4], seed, critic="bvn")
-    assert rows_of(tmp_path)["ddpg-bvn"].improvement == (0.5, 0.5, 0.5)
+    better = rows_of(tmp_path)["ddpg-bvn"].improvement
+    assert better.value == 0.5
+    assert better.low == pytest.approx(1 - better.high)
+    assert better.low < 0.1  # two seeds
 
 
 def test_single_seed_has_a_wilson_interval(tmp_path):
@@ -167,12 +203,12 @@ def test_single_seed_has_a_wilson_interval(tmp_path):
     table = markdown(summary_of(tmp_path))
     assert "| 100.0% (72.2 to 100.0) |" in table
     assert "95% Wilson interval, 1 seed" in table
-    assert "bootstrap" not in table
+    assert "Student" not in table
     write_run(tmp_path, [0.5, 0.8], 2, eval_episodes=10)
     assert rows_of(tmp_path)["ddpg-mrn"].wilson is None
     table = markdown(summary_of(tmp_path))
-    assert "| 90.0% [80.0, 100.0] |" in table
-    assert "95% bootstrap interval, 2 seeds" in table
+    assert "| 90.0% [0.0, 100.0] |" in table
+    assert "95% Student-t interval, 2 seeds" in table
     assert "Wilson" not in table
 
 
@@ -206,5 +242,5 @@ def test_recipes_are_compared_after_equal_numbers_of_episodes(recipes):
 
 def test_intervals_are_labeled_as_what_they_are():
     assert interval_label([1, 1]) == "95% Wilson interval, 1 seed"
-    assert interval_label([3, 3]) == "95% bootstrap interval, 3 seeds"
-    assert interval_label([5, 2, 3]) == "95% bootstrap interval, 2 to 5 seeds"
+    assert interval_label([3, 3]) == "95% Student-t interval, 3 seeds"
+    assert interval_label([5, 2, 3]) == "95% Student-t interval, 2 to 5 seeds"

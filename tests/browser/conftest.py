@@ -1,3 +1,4 @@
+import csv
 import json
 
 import numpy as np
@@ -7,7 +8,7 @@ from playwright.sync_api import sync_playwright
 from mrn.analysis.report import write_report
 from mrn.integrations.frames import encode_mp4
 from mrn.runs.layout import VIDEO
-from tests.browser.helpers import CHROMIUM, CURVES, FIVE, NAMED, PNG, QUIET
+from tests.browser.helpers import CHROMIUM, CURVES, FIVE, LATE, NAMED, PNG, QUIET
 from tests.sweeps.helpers import write_run
 
 
@@ -29,6 +30,13 @@ def runs(tmp_path_factory):
         write_run(root / "recipes", [k / 10 for k in range(9)], seed, recipe="fast")
         write_run(root / "stopped", [0.1, 0.9], seed, epochs=9, stop_at=0.9)
         write_run(root / "stopped", [0.1, 0.2, 0.95], seed, epochs=9, stop_at=0.9, critic="bvn")
+    for seed, losses in ((1, ("", 2, 4)), (2, (4, 4, 6))):
+        late = write_run(root / "late", [0.1, 0.2, 0.3], seed, env_kwargs={"reward_type": "sparse"})
+        with open(late / "metrics.csv", newline="") as text:
+            head, *rows = csv.reader(text)
+        rows = [[*row, loss] for row, loss in zip(rows, losses, strict=True)]
+        with open(late / "metrics.csv", "w", newline="") as text:
+            csv.writer(text, lineterminator="\n").writerows([[*head, LATE], *rows])
     folder = root / "small/FetchReach/ddpg-mrn/seed-1"
     (folder / "policy.gif").write_bytes(b"GIF89a")
     (folder / "inspect.png").write_bytes(PNG)

@@ -8,6 +8,7 @@ NAMED = "<script>window.broken = 1<"  # folder names cannot contain a slash
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNiAAAABgADNjd8qAAAAABJRU5ErkJggg=="
 )
+LATE = "loss, actor"  # a column that one seed lacks in its first epoch
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 QUIET += ["--disable-component-update", "--disable-sync", "--no-first-run"]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mrn.analysis.epochs import Methods, common_lengths, lagging_runs
-from mrn.analysis.runs import Run
+from mrn.analysis.run import Run
 from mrn.config import flatten, resolve
 from mrn.recipes import RECIPES
 from mrn.runs.run_dir import MUTABLE_SETTINGS
@@ -14,6 +14,8 @@ COMPARED = ("algo", "critic", "recipe", "variant", "seed")
 """Settings in which methods, and the runs of a method, are meant to differ."""
 SET_BY_RECIPES = {name for settings in RECIPES.values() for name in settings}
 FROM_RECIPE = "as in its recipe"
+SIMULATION_PACKAGES = ("mujoco", "envpool", "gymnasium-robotics", "torch")
+"""Packages whose version affects physics or arithmetic."""
 
 
 def differences(task: str, methods: Methods, names: dict[str, str]) -> list[str]:
@@ -36,6 +38,7 @@ def differences(task: str, methods: Methods, names: dict[str, str]) -> list[str]
     if between:
         settings = ", ".join(f"{name} ({between[name]})" for name in sorted(between))
         found.append(f"{task}: methods differ in {settings}")
+    found += _version_differences(task, methods)
     lagging = [run for runs in lagging_runs(methods).values() for run in runs]
     if lagging:
         who = "; ".join(f"{names[run.method]} seed {run.seed}" for run in lagging)
@@ -49,6 +52,19 @@ def differences(task: str, methods: Methods, names: dict[str, str]) -> list[str]
             "equal numbers of epochs but not of episodes, and none is marked as best"
         )
     return found
+
+
+def _version_differences(task: str, methods: Methods) -> list[str]:
+    """Return a warning if runs used different versions of physics or arithmetic libraries."""
+    used: dict[str, set[str]] = {}
+    infos = [run.info for runs in methods.values() for run in runs if run.info]
+    for info in infos:
+        for part in (info.versions, *info.earlier_versions):
+            for name in SIMULATION_PACKAGES:
+                if name in part:
+                    used.setdefault(name, set()).add(part[name])
+    each = [f"{name} ({', '.join(sorted(v))})" for name, v in used.items() if len(v) > 1]
+    return [f"{task}: runs used different versions of {', '.join(each)}"] if each else []
 
 
 def _varied(runs: Iterable[Run]) -> set[str]:

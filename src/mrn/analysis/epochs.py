@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from mrn.analysis.runs import Array, Run
+from mrn.analysis.run import Array, Run
 
 Methods = dict[str, list[Run]]
 """The runs on a task, by method."""

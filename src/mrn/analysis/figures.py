@@ -6,8 +6,9 @@ from collections.abc import Container
 from pathlib import Path
 
 from mrn.analysis.plots import Tasks, XAxis, draw_aggregate, draw_curves
-from mrn.analysis.runs import NO_EPOCH, Run, find_runs, group
-from mrn.analysis.summary import REFERENCE_CRITIC, summarize
+from mrn.analysis.run import NO_EPOCH, Run
+from mrn.analysis.runs import find_runs, group, without_metrics
+from mrn.analysis.summary import REFERENCE_CRITIC, check_baseline, summarize
 from mrn.analysis.tables import as_csv, markdown
 from mrn.runs.provenance import read_run_info_file
 from mrn.runs.run_dir import check_settings
@@ -18,12 +19,16 @@ from mrn.utils.naming import Method, safe_name
 from mrn.utils.plotting import save_figure, sort_methods
 
 FIGURES = ("curves", "aggregate", "ablation")
+TABLE_START = b"task,method,seeds,"
+"""How every table.csv starts."""
 
 
-def draw_figures(root: Path, out: Path, x_axis: XAxis = "steps") -> list[Path]:
+def draw_figures(
+    root: Path, out: Path, x_axis: XAxis = "steps", baseline: str = "", force: bool = False
+) -> list[Path]:
     """Write the figures and tables of all runs below a folder.
 
-    Each experiment (a suite's folder) gets these files:
+    Each experiment (see `find_runs`) gets these files:
 
     - `curves` as PDF and PNG; `aggregate` if all methods have finished several tasks; `ablation`
       if there are ablations of MRN.
@@ -35,6 +40,8 @@ def draw_figures(root: Path, out: Path, x_axis: XAxis = "steps") -> list[Path]:
         root: Folder of runs.
         out: Output folder.
         x_axis: Unit of the x axis of learning curves.
+        baseline: Method that all others are compared with; by default MRN's of the same settings.
+        force: Overwrite files in folders without a table of an earlier call.
 
     Returns:
         The files written, without the settings.
@@ -44,21 +51,25 @@ def draw_figures(root: Path, out: Path, x_axis: XAxis = "steps") -> list[Path]:
             folder holds figures of earlier calls.
 
     Raises:
-        UserError: There are no runs, or none has a finished epoch.
+        UserError: There are no runs, none has a finished epoch, or none is of the baseline; or a
+            file would be overwritten that an earlier call did not write.
     """
     runs = find_runs(root, out)
     groups = group(runs)
     if not groups:
         raise UserError(f"nothing to draw in {root}: {runs[0].path}: {runs[0].problem}")
+    check_baseline(runs, baseline)
     for run in runs:
-        _check_overwrite(run, _copy_path(run, out / run.experiment))
+        _check_settings(run, _copy_path(run, out / run.experiment))
+    if not force:
+        for experiment, tasks in groups.items():
+            _check_overwrite(out / experiment, tasks)
+    _warn_not_drawn([run for run in runs if run.problem])
     written = []
     for experiment, tasks in groups.items():
         folder = out / experiment
         make_writable_folder(folder)
-        without_metrics = [run for run in runs if run.experiment == experiment and run.problem]
-        summary = summarize(tasks, without_metrics)
-        _warn_not_drawn(without_metrics)
+        summary = summarize(tasks, without_metrics(runs, experiment), baseline)
         for text in summary.warnings:
             warnings.warn(f"{experiment or root}: {text}", stacklevel=2)
         selection = _tasks_and_methods(experiment or root.resolve().name, tasks)
@@ -125,10 +136,29 @@ def _copy_path(run: Run, folder: Path) -> Path:
     return folder / safe_name(run.task) / run.method / f"seed-{run.seed}.csv"
 
 
-def _check_overwrite(run: Run, target: Path) -> None:
+def _check_overwrite(folder: Path, tasks: Tasks) -> None:
+    """Raise if a file exists in a folder without a table of an earlier call."""
+    table = folder / "table.csv"
+    if table.is_file() and table.read_bytes().startswith(TABLE_START):
+        return
+    names = [f"{name}{suffix}" for name in FIGURES for suffix in (".pdf", ".png")]
+    files = [folder / name for name in (*names, "table.md", "table.csv")]
+    for run in (run for methods in tasks.values() for runs in methods.values() for run in runs):
+        copy = _copy_path(run, folder)
+        files += [copy] if not _is_same(run.metrics_file, copy) else []
+    for file in files:
+        if file.exists():
+            raise UserError(f"{file} is not from mrn figures; use force to overwrite it")
+
+
+def _is_same(file: Path, other: Path) -> bool:
+    return file.exists() and other.exists() and os.path.samefile(file, other)
+
+
+def _check_settings(run: Run, target: Path) -> None:
     """Raise if a copy would overwrite the metrics of a run with other settings."""
     kept, source = target.with_suffix(".json"), run.settings_file
-    if run.problem or not kept.exists() or (source.exists() and os.path.samefile(source, kept)):
+    if run.problem or not kept.exists() or _is_same(source, kept):
         return
     remedy = "Choose another output folder, or move that file away"
     if run.config is None:
@@ -147,6 +177,6 @@ def _copy_metrics(run: Run, folder: Path) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     pairs = ((run.metrics_file, target), (run.settings_file, target.with_suffix(".json")))
     for source, copy in pairs:
-        if source.exists() and not (copy.exists() and os.path.samefile(source, copy)):
+        if source.exists() and not _is_same(source, copy):
             write_atomically(copy, source.read_bytes())
     return target

@@ -11,17 +11,15 @@ from typing import Any
 import numpy as np
 
 from mrn.analysis.epochs import Methods, curves, mean_over_runs, strides
-from mrn.analysis.names import critic_name, display_names
-from mrn.analysis.ranking import MEASURES, pairwise
-from mrn.analysis.rows import Row
-from mrn.analysis.runs import Array, Run, group
-from mrn.analysis.statistics import mean_and_std, mean_band
-from mrn.analysis.summary import REFERENCE_CRITIC, Aggregate, Summary, rows_of_choices, summarize
+from mrn.analysis.names import display_names
+from mrn.analysis.ranking import BEST, pairwise
+from mrn.analysis.rows import Row, eval_episodes
+from mrn.analysis.run import Array, Run
+from mrn.analysis.runs import group, without_metrics
+from mrn.analysis.statistics import mean_and_std, mean_band, rate_band
+from mrn.analysis.summary import Aggregate, Summary, rows_of_choices, summarize
 from mrn.analysis.tables import (
-    ABOUT_BETTER,
-    BETTER,
-    FEW_SEEDS,
-    RANGE_OF_FEW,
+    about_better,
     cost_value,
     format_interval,
     format_range,
@@ -39,28 +37,32 @@ IMAGES = {"inspect.png": "image/png"}
 """Images that `mrn inspect` writes to a run's folder."""
 COUNTERS = ("epoch", "env_steps", "updates")
 """Columns of the metrics that are not measurements."""
+RATES = ("success", "success_any")
+"""Columns that are success rates of the evaluation episodes."""
+COSTS = ("half", "ninety")
+"""Measures of the table: episodes to 50% and 90% success."""
 DIGITS = 6
 """Significant digits of the curves; the CSV of a run has all of them."""
 SHARED = "Methods on a task are compared over the epochs that all methods shown have finished."
-BEST = (
-    "A star marks the best method, several if tied. It requires at least two seeds per method, "
-    "no run stopped early by stop_at, and evaluations after equal numbers of episodes."
+STAR = (
+    f"A star marks the best method: {BEST}. It requires at least two seeds per method, no run "
+    "stopped early by stop_at, and evaluations after equal numbers of episodes."
 )
 
 
-def page_data(runs: list[Run]) -> dict[str, Any]:
-    """Return the content of the page about these runs."""
+def page_data(runs: list[Run], baseline: str = "") -> dict[str, Any]:
+    """Return the content of the page about these runs; `baseline` as in `summarize`."""
     methods = sort_methods({run.method for run in runs if not run.problem})
     problems = [f"{run.path}: {run.problem}" for run in runs if run.problem]
     experiments = []
     for name, tasks in group(runs).items():
         own = [run for run in runs if run.experiment == name]
-        without_metrics = [run for run in own if run.problem]
-        summary = summarize(tasks, without_metrics)
+        unfinished = without_metrics(runs, name)
+        summary = summarize(tasks, unfinished, baseline)
         found = {row.method for row in summary.rows}
         problems += [f"{name}: {text}" if name else text for text in summary.warnings]
         by = {task: strides(present) for task, present in tasks.items()}
-        choices = [rows_of_choices(*place, without_metrics) for place in tasks.items()]
+        choices = [rows_of_choices(*each, unfinished, baseline) for each in tasks.items()]
         experiments.append(
             {
                 "name": name,
@@ -73,7 +75,8 @@ def page_data(runs: list[Run]) -> dict[str, Any]:
                 ],
                 "curves_note": _curves_note(tasks.values()),
                 "rows": [row for rows in choices for row in _rows(rows)],
-                "notes": _table_notes(summary.rows),
+                "notes": _table_notes(summary),
+                "better": summary.better,
                 "aggregates": _aggregates(summary),
                 "runs": [_run(run, by.get(run.task, {}).get(run.method, 1)) for run in own],
             }
@@ -100,11 +103,12 @@ def _about(runs: list[Run]) -> str:
 def _curve(task: str, method: str, runs: list[Run], stride: int) -> dict[str, Any]:
     """Return the learning curves of a method: mean, interval and seeds per column and epoch."""
     names = dict.fromkeys(name for run in runs for name in run.columns if name not in COUNTERS)
+    episodes = np.array([eval_episodes(run) for run in runs])
     columns = {}
     for name in names:
         table = curves(runs, name)
         mean, _ = mean_and_std(table)
-        low, high = mean_band(table)
+        low, high = rate_band(table, episodes) if name in RATES else mean_band(table)
         seeds = (~np.isnan(table)).sum(axis=0)
         columns[name] = {
             "mean": _rounded(mean),
@@ -128,8 +132,7 @@ def _curves_note(tasks: Iterable[Methods]) -> str:
     counts = {len(runs) for methods in tasks for runs in methods.values()} - {1}
     if not counts:
         return "No interval: single seed."
-    few = f" ({RANGE_OF_FEW})" if min(counts) <= FEW_SEEDS else ""
-    return f"Mean over seeds; bands: {interval_label(counts)}{few}. Dotted where seeds are missing."
+    return f"Mean over seeds; bands: {interval_label(counts)}. Dotted where seeds are missing."
 
 
 def _rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -143,7 +146,7 @@ def _rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
                 "method": row.method,
                 "epochs": row.epochs,
                 "available": row.available,
-                "cells": {measure: _cell(row, measure) for measure in (*MEASURES, "better")},
+                "cells": {name: _cell(row, name) for name in ("success", "area", *COSTS, "better")},
                 "versus": pairwise(row, rivals),
             }
         )
@@ -154,15 +157,15 @@ def _cell(row: Row, measure: str) -> list[str]:
     """Return the lines of a table cell: the value, its interval, and the epochs compared."""
     count = len(row.seeds)
     seeds = "1 seed" if count == 1 else f"{count} seeds"
-    if measure in ("half", "ninety"):
-        index = MEASURES[2:].index(measure)
+    if measure in COSTS:
+        index = COSTS.index(measure)
         unfinished = [] if row.complete else ["unfinished"]
         return [cost_value(row, index), f"{row.reached[index]} of {seeds}", *unfinished]
     after = [f"after epoch {row.epochs} of {row.planned}"] if row.epochs < row.planned else []
     value: Interval | None = row.improvement if measure == "better" else getattr(row, measure)
     if value is None:
         return ["", *after]
-    if not math.isnan(value.low):
+    if value.known:
         detail = f"{format_range(value)} ({seeds})"
     elif measure == "success" and row.wilson:
         detail = f"{format_range(row.wilson)} (Wilson, {seeds})"
@@ -171,24 +174,24 @@ def _cell(row: Row, measure: str) -> list[str]:
     return [percent(value.value), detail, *after]
 
 
-def _table_notes(rows: Sequence[Row]) -> dict[str, str]:
+def _table_notes(summary: Summary) -> dict[str, str]:
     """Return the note below the table for each measure."""
+    rows = summary.rows
     counts = {len(row.seeds) for row in rows} - {1}
     means = []
     if counts:
-        few = f" ({RANGE_OF_FEW})" if min(counts) <= FEW_SEEDS else ""
-        means = [f"Mean over seeds with {interval_label(counts)}{few}."]
+        means = [f"Mean over seeds with {interval_label(counts)}."]
     single = []
     if any(row.wilson for row in rows):
         label = interval_label([1])
         single = [f"{label}: it covers the evaluation episodes, not the variation between seeds."]
     costs = "Median over seeds of the training episodes until an evaluation reaches the threshold."
     return {
-        "success": " ".join([*means, *single, SHARED, BEST]),
-        "area": " ".join([*means, SHARED, BEST]),
-        "half": f"{costs} {BEST}",
-        "ninety": f"{costs} {BEST}",
-        "better": f"{ABOUT_BETTER} Empty for single seeds. {SHARED}",
+        "success": " ".join([*means, *single, SHARED, STAR]),
+        "area": " ".join([*means, SHARED, STAR]),
+        "half": f"{costs} Methods are not ranked by it.",
+        "ninety": f"{costs} Methods are not ranked by it.",
+        "better": f"{about_better(summary)} Empty for single seeds. {SHARED}",
     }
 
 
@@ -196,17 +199,16 @@ def _aggregates(summary: Summary) -> dict[str, Any] | None:
     """Return the plots across tasks, or None if there is nothing to aggregate."""
     if len(summary.aggregates) < 2 or len(summary.tasks) < 2:
         return None
-    titles = {"success": "final success (IQM)", "area": "mean over epochs (IQM)"}
+    average = "IQM" if summary.trimmed else "mean"
+    titles = {"success": f"final success ({average})", "area": f"mean over epochs ({average})"}
     counts = {len(row.seeds) for row in summary.rows if row.task in summary.tasks}
-    known = any(not math.isnan(each.success.low) for each in summary.aggregates)
-    bars = f"bars: stratified {interval_label(counts)}." if known else "no interval: single seed."
-    note = f"Interquartile means over {len(summary.tasks)} tasks that all methods finished; {bars}"
+    known = any(each.success.known for each in summary.aggregates)
+    bars = f"bars: {interval_label(counts)}." if known else "no interval."
+    note = f"{summary.average.capitalize()} over {len(summary.tasks)} tasks that all methods "
+    note += f"finished, which count equally; {bars}"
     if any(each.improvement for each in summary.aggregates):
-        titles["improvement"] = f"{BETTER} in mean over epochs"
-        note += (
-            f" {BETTER}: probability that a run with the {critic_name(REFERENCE_CRITIC)} critic, "
-            "otherwise configured alike, has a higher mean over epochs."
-        )
+        titles["improvement"] = f"{summary.better} in mean over epochs"
+        note += f" {about_better(summary)}"
     plots = [
         {"name": name, "title": title, "points": _points(summary.aggregates, name)}
         for name, title in titles.items()
@@ -248,7 +250,7 @@ def _run(run: Run, stride: int) -> dict[str, Any]:
 def _pictures(folder: Path) -> Iterable[dict[str, str]]:
     """Yield the videos and images in a run's folder as data URLs."""
     for file in sorted(folder.glob("*")) if folder.is_dir() else []:
-        kind = VIDEOS.get(file.suffix) or IMAGES.get(file.name)
+        kind = VIDEOS.get(file.suffix.lower()) or IMAGES.get(file.name)
         if kind:
             content = base64.b64encode(file.read_bytes()).decode()
             yield {"name": file.name, "source": f"data:{kind};base64,{content}"}

@@ -7,10 +7,11 @@ import numpy as np
 
 from mrn.analysis.epochs import Methods, curves, mean_over_runs, strides
 from mrn.analysis.names import display_names
-from mrn.analysis.runs import Array, Run
-from mrn.analysis.statistics import mean_and_std, mean_band
+from mrn.analysis.rows import eval_episodes
+from mrn.analysis.run import Array, Run
+from mrn.analysis.statistics import mean_and_std, rate_band
 from mrn.analysis.summary import Summary, shared_epochs
-from mrn.analysis.tables import BETTER, FEW_SEEDS, RANGE_OF_FEW, interval_label
+from mrn.analysis.tables import interval_label
 from mrn.utils.errors import UserError
 from mrn.utils.extras import import_extra
 from mrn.utils.intervals import Interval
@@ -33,7 +34,7 @@ X_LABELS = {"steps": "environment steps", "episodes": "episodes"}
 def draw_curves(
     tasks: Tasks, names: list[str], methods: list[str], x_axis: XAxis = "steps"
 ) -> "Figure":
-    """Draw success over training, one panel per task: mean over seeds with bootstrap interval.
+    """Draw success over training, one panel per task: mean over seeds with interval.
 
     Args:
         tasks: The runs.
@@ -57,7 +58,7 @@ def draw_curves(
         for method in methods:
             if method in present:
                 x = mean_over_runs([_x_values(run, x_axis) for run in present[method]])
-                _draw_method(panel, x, curves(present[method]), palette[method])
+                _draw_method(panel, x, present[method], palette[method])
         if present:
             _mark_shared(panel, present, x_axis)
         _label(panel, task, present, [shown[m] for m in methods if m not in present])
@@ -87,16 +88,17 @@ def draw_curves(
 
 
 def draw_aggregate(summary: Summary) -> "Figure":
-    """Draw interquartile means across tasks with intervals, and the probability of improvement."""
+    """Draw averages across tasks with intervals, and the probability of improvement."""
     methods = [aggregate.method for aggregate in summary.aggregates]
     shown, palette = display_names(methods), method_colors(sort_methods(set(methods)))
+    average = "IQM" if summary.trimmed else "mean"
     parts: list[tuple[str, list[Interval | None]]] = [
-        ("final success (IQM)", [a.success for a in summary.aggregates]),
-        ("mean over epochs (IQM)", [a.area for a in summary.aggregates]),
+        (f"final success ({average})", [a.success for a in summary.aggregates]),
+        (f"mean over epochs ({average})", [a.area for a in summary.aggregates]),
     ]
     if any(a.improvement for a in summary.aggregates):
         better = [a.improvement for a in summary.aggregates]
-        parts.append((f"{BETTER}\nin mean over epochs", better))
+        parts.append((f"{summary.better}\nin mean over epochs", better))
     size = (3.0 * len(parts), 0.35 * len(methods) + 1.3)
     figure = import_pyplot().figure(figsize=size, layout="constrained")
     panels = figure.subplots(1, len(parts), sharey=True)
@@ -105,7 +107,7 @@ def draw_aggregate(summary: Summary) -> "Figure":
             if value is None:
                 continue
             panel.plot(value.value, height, "o", color=palette[method], markersize=5)
-            if not np.isnan(value.low):
+            if value.known:
                 panel.hlines(height, value.low, value.high, color=palette[method], linewidth=2)
         panel.set_title(title, fontsize=9)
         panel.set_xlim(-0.03, 1.03)
@@ -115,8 +117,8 @@ def draw_aggregate(summary: Summary) -> "Figure":
     if len(parts) > 2:
         panels[-1].axvline(0.5, color="gray", linewidth=0.8, linestyle="--")
     counts = {len(row.seeds) for row in summary.rows if row.task in summary.tasks}
-    known = any(not np.isnan(a.success.low) for a in summary.aggregates)
-    bars = f"bars: stratified {interval_label(counts)}" if known else "no interval: single seed"
+    known = any(a.success.known for a in summary.aggregates)
+    bars = f"bars: {interval_label(counts)}" if known else "no interval"
     figure.supxlabel(f"{len(summary.tasks)} tasks; {bars}", fontsize=8)
     return figure
 
@@ -131,17 +133,18 @@ def _x_values(run: Run, x_axis: XAxis) -> Array:
     return values
 
 
-def _draw_method(panel: "Axes", x: Array, table: Array, color: str) -> None:
-    """Draw the mean and its interval; dotted where seeds are missing. Shape (seeds, epochs)."""
+def _draw_method(panel: "Axes", x: Array, runs: list[Run], color: str) -> None:
+    """Draw the mean and its interval; dotted where seeds are missing."""
+    table = curves(runs)  # (seeds, epochs)
     mean, _ = mean_and_std(table)
-    complete = int((~np.isnan(table)).all(axis=0).sum())
+    complete = ~np.isnan(table).any(axis=0)
     marker = "o" if len(mean) < 3 else None  # a line of one point is invisible
     style: dict[str, Any] = {"color": color, "linewidth": 1.4, "marker": marker, "markersize": 3}
-    panel.plot(x[:complete], mean[:complete], **style)
-    rest = slice(max(complete - 1, 0), None)
-    if complete < len(mean):
-        panel.plot(x[rest], mean[rest], linestyle=":", **style)
-    panel.fill_between(x, *mean_band(table), color=color, alpha=0.2, linewidth=0)
+    panel.plot(x, np.where(complete, mean, np.nan), **style)
+    if not complete.all():
+        panel.plot(x, mean, linestyle=":", **style)
+    ends = rate_band(table, np.array([eval_episodes(run) for run in runs]))
+    panel.fill_between(x, *ends, color=color, alpha=0.2, linewidth=0)
 
 
 def _mark_shared(panel: "Axes", present: Methods, x_axis: XAxis) -> None:
@@ -186,8 +189,7 @@ def _notes(tasks: Tasks, marked: bool) -> list[str]:
     notes = []
     counts = {len(runs) for present in tasks.values() for runs in present.values()}
     if counts - {1}:
-        few = f" ({RANGE_OF_FEW})" if min(counts - {1}) <= FEW_SEEDS else ""
-        notes.append(f"Bands: {interval_label(counts - {1})}{few}")
+        notes.append(f"Bands: {interval_label(counts - {1})}")
     if 1 in counts:
         notes.append("No band: single seed" if counts - {1} else "No interval: single seed")
     if marked:

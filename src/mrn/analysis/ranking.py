@@ -1,13 +1,14 @@
 """Which method is best on a task, if that can be decided."""
 
 from collections.abc import Iterable, Sequence
-from math import isfinite
 
 from mrn.analysis.rows import MIN_SEEDS, Row
-from mrn.analysis.statistics import TIE_TOLERANCE
+from mrn.analysis.statistics import difference_interval
 
-MEASURES = ("success", "area", "half", "ninety")
-"""Measures to rank by: final success, mean success, and episodes to 50% and 90% success."""
+MEASURES = ("success", "area")
+"""Measures to rank by: final success and mean success."""
+BEST = "better than each other method, with a 95% interval of the difference above zero"
+"""What marks a method as best."""
 
 
 def comparable(rows: Iterable[Row]) -> bool:
@@ -21,50 +22,36 @@ def comparable(rows: Iterable[Row]) -> bool:
     return one_length and not any(row.stopped for row in rows)
 
 
-def rankable(rows: Sequence[Row], measure: str = "success") -> bool:
-    """Return whether the best of these methods can be determined.
-
-    Thresholds are comparable only between methods that are evaluated equally often.
-    """
+def rankable(rows: Sequence[Row]) -> bool:
+    """Return whether the best of these methods can be determined."""
     if len(rows) < 2 or min(len(row.seeds) for row in rows) < MIN_SEEDS:
         return False
-    if measure in ("success", "area"):
-        return comparable(rows)
-    return len({row.stride for row in rows}) == 1
+    return comparable(rows)
 
 
-def best_rows(rows: Sequence[Row], measure: str = "success") -> list[Row]:
-    """Return the best methods on a task, several if tied, none if that cannot be determined."""
-    if not rankable(rows, measure):
-        return []
-    if measure in ("success", "area"):
-        scores = {row.method: getattr(row, measure).value for row in rows}
-    else:
-        index = MEASURES[2:].index(measure)
-        known = all(
-            isfinite(row.episodes_to[index]) for row in rows if isfinite(row.epochs_to[index])
-        )
-        scores = {
-            row.method: -(row.episodes_to if known else row.epochs_to)[index]
-            for row in rows
-            if isfinite(row.epochs_to[index])
-        }
-    top = max(scores.values(), default=0.0)
-    return [row for row in rows if scores.get(row.method, -float("inf")) > top - TIE_TOLERANCE]
+def is_better(row: Row, other: Row, measure: str) -> bool:
+    """Return whether the interval of the difference between two methods is above zero."""
+    return difference_interval(row.sample(measure), other.sample(measure)).low > 0
+
+
+def best_row(rows: Sequence[Row], measure: str = "success") -> Row | None:
+    """Return the method that is better than every other one, if there is one."""
+    if not rankable(rows):
+        return None
+    for row in rows:
+        if all(is_better(row, other, measure) for other in rows if other is not row):
+            return row
+    return None
 
 
 def pairwise(row: Row, rows: Sequence[Row]) -> dict[str, dict[str, bool]]:
-    """Return, by measure and rival, whether a method is the better one or tied.
+    """Return, by measure and rival, whether a method is the better one.
 
     Rivals that it cannot be ranked against are left out. A method is the best of a selection if
-    all pairs can be ranked and it is never the worse one.
+    all pairs can be ranked and it is the better one in all of its own.
     """
-    rivals = [other for other in rows if other.method != row.method]
+    rivals = [other for other in rows if other.method != row.method and rankable([row, other])]
     return {
-        measure: {
-            other.method: row in best_rows([row, other], measure)
-            for other in rivals
-            if rankable([row, other], measure)
-        }
+        measure: {other.method: is_better(row, other, measure) for other in rivals}
         for measure in MEASURES
     }

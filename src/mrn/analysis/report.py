@@ -7,6 +7,7 @@ from typing import Any
 
 from mrn.analysis.page_data import page_data
 from mrn.analysis.runs import find_runs
+from mrn.analysis.summary import check_baseline
 from mrn.utils.errors import UserError
 from mrn.utils.extras import import_extra
 from mrn.utils.files import make_writable_folder, write_atomically
@@ -18,9 +19,18 @@ class NoRunsError(UserError):
 
 SCRIPTS = ("basics.js", "curves.js", "overview.js", "runs.js", "report.js")
 """Scripts of the page, in load order."""
+MARK = b'<h1 id="title">mrn report</h1>'
+"""What every report contains."""
 
 
-def write_report(root: Path, out: Path, refresh: int = 0, title: str = "") -> tuple[Path, bool]:
+def write_report(
+    root: Path,
+    out: Path,
+    refresh: int = 0,
+    title: str = "",
+    baseline: str = "",
+    force: bool = False,
+) -> tuple[Path, bool]:
     """Write OUT/index.html about all runs below a folder.
 
     Args:
@@ -28,27 +38,38 @@ def write_report(root: Path, out: Path, refresh: int = 0, title: str = "") -> tu
         out: Folder of the page; created if missing.
         refresh: Seconds after which an open page reloads; 0 for never.
         title: Title of the page; by default derived from the folder of runs.
+        baseline: Method that all others are compared with; by default MRN's of the same settings.
+        force: Overwrite an index.html that is not a report.
 
     Returns:
         The path of the page, and whether all runs are finished.
 
     Raises:
         NoRunsError: No run has finished an epoch yet.
-        UserError: There are no runs, or none that will have metrics.
+        UserError: There are no runs, none that will have metrics or none of the baseline; or
+            OUT/index.html is not a report and `force` is False.
     """
+    _check_overwrite(out / "index.html", force)
     runs = find_runs(root)
     finished = all(run.is_final for run in runs)
     if all(run.problem for run in runs):
         kind = UserError if finished else NoRunsError
         raise kind(f"nothing to report in {root}: {runs[0].path}: {runs[0].problem}")
+    check_baseline(runs, baseline)
     data = {
         "title": title or f"mrn report: {root.resolve().name}",
         "refresh": 0 if finished else refresh,
     }
-    page = _render(data | page_data(runs))
+    page = _render(data | page_data(runs, baseline))
     make_writable_folder(out)
     write_atomically(out / "index.html", page.encode())
     return out / "index.html", finished
+
+
+def _check_overwrite(page: Path, force: bool) -> None:
+    """Raise if a page is not a report, which only `force` overwrites."""
+    if page.is_file() and not force and MARK not in page.read_bytes():
+        raise UserError(f"{page} is not a report; use force to overwrite it")
 
 
 def _render(data: dict[str, Any]) -> str:

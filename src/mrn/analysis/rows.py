@@ -6,12 +6,13 @@ from statistics import median
 import numpy as np
 
 from mrn.analysis.epochs import curves
-from mrn.analysis.runs import Array, Run
+from mrn.analysis.run import Array, Run
 from mrn.analysis.statistics import (
-    aggregate_mean,
+    Sample,
     area_under_curve,
     first_reaching,
     mean_and_std,
+    rate_interval,
 )
 from mrn.utils.intervals import Interval, wilson
 
@@ -42,7 +43,7 @@ class Row:
     stopped: bool
     """Whether a seed reached `stop_at` before its last epoch."""
     success: Interval
-    """Mean over seeds after the last compared epoch, with its bootstrap interval."""
+    """Mean over seeds after the last compared epoch, with its interval."""
     wilson: Interval | None
     """Success of a single seed with the Wilson interval of its evaluation episodes. It does not
     account for the variation between seeds."""
@@ -60,11 +61,20 @@ class Row:
     """Final success of each seed."""
     areas: tuple[float, ...]
     """Mean success over the compared epochs of each seed."""
+    eval_episodes: tuple[int, ...]
+    """Episodes per evaluation of each seed; 0 if unknown."""
     best: bool = False
-    """Whether no other method on the task has a higher mean, if that can be determined."""
+    """Whether it is better than every other method on the task, beyond the variation of seeds."""
     improvement: Interval | None = None
-    """Probability that a run with the reference critic, otherwise configured alike, has a larger
-    area. None for the reference critic itself, or if the two cannot be compared."""
+    """Probability that a run of the reference method has a larger area. None for the reference
+    itself, or if the two cannot be compared."""
+
+    def sample(self, measure: str) -> Sample:
+        """Return the `success` or `area` of each seed, and how many episodes each averages."""
+        episodes = np.array(self.eval_episodes, np.float64)
+        if measure == "success":
+            return np.array(self.finals), episodes
+        return np.array(self.areas), episodes * self.epochs
 
 
 def make_row(
@@ -94,6 +104,7 @@ def make_row(
         [[first_reaching(run.success, cost(run), end) for run in runs] for end in THRESHOLDS]
         for cost in (lambda run: run.episodes, lambda run: run.columns["epoch"])
     )
+    episodes = np.array([eval_episodes(run) for run in runs])
     return Row(
         task,
         method,
@@ -105,10 +116,10 @@ def make_row(
         episodes_per_epoch=episodes_per_epoch,
         complete=complete,
         stopped=any(run.stopped for run in runs),
-        success=aggregate_mean([finals], fixed_rng()),
+        success=rate_interval(finals, episodes),
         wilson=_wilson(runs[0], float(finals[0])) if len(runs) == 1 else None,
         std=float(mean_and_std(finals)[1]),
-        area=aggregate_mean([areas], fixed_rng()),
+        area=rate_interval(areas, episodes * epochs),
         episodes_to=tuple(
             float("nan") if np.isnan(cost).any() else median(cost) for cost in episodes_to
         ),
@@ -116,6 +127,7 @@ def make_row(
         reached=tuple(int(np.isfinite(cost).sum()) for cost in epochs_to),
         finals=tuple(finals.tolist()),
         areas=tuple(areas.tolist()),
+        eval_episodes=tuple(episodes.tolist()),
     )
 
 
@@ -124,13 +136,13 @@ def common_epochs(runs: list[Run], stride: int) -> int:
     return min(run.epochs for run in runs) // stride
 
 
-def fixed_rng() -> np.random.Generator:
-    """Return a generator with a fixed seed: results do not depend on other runs in the folder."""
-    return np.random.default_rng(0)
+def eval_episodes(run: Run) -> int:
+    """Return the number of episodes per evaluation of a run; 0 if unknown."""
+    return run.config.schedule.eval_episodes if run.config else 0
 
 
 def _wilson(run: Run, success: float) -> Interval | None:
-    episodes = run.config.schedule.eval_episodes if run.config else 0
+    episodes = eval_episodes(run)
     if not episodes or np.isnan(success):
         return None
     return wilson(round(success * episodes), episodes)

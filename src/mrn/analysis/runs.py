@@ -2,121 +2,21 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mrn.config import Config
+from mrn.analysis.run import NEVER_EVALUATED, NO_EPOCH, Run
+from mrn.config import Config, flatten
 from mrn.envs import TASKS
-from mrn.runs.layout import CONFIG, METRICS
-from mrn.runs.metrics import is_finished, reached_stop_at, read_metrics
-from mrn.runs.provenance import RunInfo, read_run_info, read_run_info_file
+from mrn.runs.layout import CONFIG
+from mrn.runs.metrics import read_metrics
+from mrn.runs.provenance import read_run_info, read_run_info_file
+from mrn.runs.run_dir import MUTABLE_SETTINGS
 from mrn.utils.errors import UserError
 from mrn.utils.naming import safe_name
 from mrn.utils.plotting import sort_methods
-
-NO_EPOCH = "no epoch is finished yet"
-NEVER_EVALUATED = "it was never evaluated (eval_episodes is 0)"
-
-Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run: what it is compared by, and its metrics, one value per finished epoch."""
-
-    path: Path
-    experiment: str
-    """Folder of its suite, relative to the root; empty for runs directly below the root."""
-    task: str
-    method: str
-    """ALGO-CRITIC, plus recipe and variant if any."""
-    seed: int
-    columns: dict[str, Array]
-    """Columns of metrics.csv; NaN where nothing was measured."""
-    info: RunInfo | None = None
-    """Settings, versions and machine; None for a CSV without them."""
-    problem: str = ""
-    """Why the run has no metrics; empty if it has."""
-
-    @property
-    def config(self) -> Config | None:
-        """Configuration of the run, or None if unknown."""
-        return None if self.info is None else self.info.config
-
-    @property
-    def metrics_file(self) -> Path:
-        """Path of the metrics."""
-        return self.path / METRICS if self.path.is_dir() else self.path
-
-    @property
-    def settings_file(self) -> Path:
-        """Path of the settings, which may not exist."""
-        return self.path / CONFIG if self.path.is_dir() else self.path.with_suffix(".json")
-
-    @property
-    def name(self) -> str:
-        """Readable name, EXPERIMENT/TASK/METHOD/SEED."""
-        return "/".join(filter(None, (self.experiment, self.task, self.method, str(self.seed))))
-
-    @property
-    def epochs(self) -> int:
-        """Number of finished epochs."""
-        return len(self.success)
-
-    @property
-    def stopped(self) -> bool:
-        """Whether it reached `stop_at` before its last epoch."""
-        if self.config is None:
-            return False
-        early = self.config.epochs is None or self.epochs < self.config.epochs
-        return early and any(reached_stop_at(row, self.config.stop_at) for row in self._rows)
-
-    @property
-    def planned(self) -> int:
-        """Number of epochs to train, if known; the finished epochs if it stopped early."""
-        if self.stopped:
-            return self.epochs
-        return (self.config and self.config.epochs) or self.epochs
-
-    @property
-    def finished(self) -> bool:
-        """Whether it trained all its epochs or reached `stop_at`."""
-        epochs, stop_at = (self.config.epochs, self.config.stop_at) if self.config else (None, None)
-        return not self.problem and is_finished(self._rows, epochs, stop_at)
-
-    @property
-    def _rows(self) -> list[dict[str, float | None]]:
-        return [{"success": None if np.isnan(value) else value} for value in self.success.tolist()]
-
-    @property
-    def is_final(self) -> bool:
-        """Whether no more results will follow: it is finished, or never evaluated."""
-        return self.finished or self.problem == NEVER_EVALUATED
-
-    @property
-    def success(self) -> Array:
-        """Success rate at the last step of an episode, per epoch."""
-        return self.columns.get("success", np.empty(0))
-
-    @cached_property
-    def seconds(self) -> Array:
-        """Wall-clock seconds until the end of each epoch: rollouts, updates and evaluation."""
-        names = ("rollout_seconds", "update_seconds", "evaluation_seconds")
-        return np.cumsum(sum(np.nan_to_num(self.columns[name]) for name in names))
-
-    @cached_property
-    def episodes(self) -> Array:
-        """Training episodes until the end of each epoch; NaN if unknown."""
-        if self.config is not None:
-            plan = self.config.schedule
-            return self.columns["epoch"] * plan.cycles * plan.num_envs
-        if self.task in TASKS:
-            return self.columns["env_steps"] / TASKS[self.task].spec.horizon
-        return np.full(self.epochs, np.nan)
 
 
 def find_runs(root: Path, figures: Path | None = None) -> list[Run]:
@@ -125,6 +25,10 @@ def find_runs(root: Path, figures: Path | None = None) -> list[Run]:
     Settings of a CSV are read from seed-SEED.json next to it, if present. A CSV next to the folder
     of its own run is skipped; `mrn figures RUNS -o RUNS` puts it there. A damaged run is returned
     with its `problem` and without metrics.
+
+    Runs below EXPERIMENT/TASK/ALGO-CRITIC/seed-SEED belong to that experiment. Run folders with
+    custom names (`--run-dir`) are compared with each other, wherever they are. If those of a method
+    differ in settings, they are separate methods, named by these settings.
 
     Args:
         root: The folder.
@@ -155,6 +59,7 @@ def find_runs(root: Path, figures: Path | None = None) -> list[Run]:
         )
     if figures:
         runs = _without_copies(runs, root.resolve(), figures.resolve())
+    runs = _separate_repetitions(_name_by_settings(runs), root)
     _check_unique(runs)
     return runs
 
@@ -178,6 +83,42 @@ def _without_copies(runs: list[Run], root: Path, figures: Path) -> list[Run]:
     return others + [run for run in inside if original(run) not in known]
 
 
+def _name_by_settings(runs: list[Run]) -> list[Run]:
+    """Add the settings to the method of runs with custom folders, where these settings differ."""
+    groups: dict[tuple[str, str, str], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((run.experiment, run.task, run.method), []).append(run)
+    named = []
+    for each in groups.values():
+        settings = [flatten(run.config.to_dict()) if run.config else {} for run in each]
+        varied = [
+            name
+            for name in settings[0]
+            if name not in ("seed", *MUTABLE_SETTINGS)
+            if any(other.get(name) != settings[0][name] for other in settings)
+        ]
+        if all(run.has_default_place for run in each):
+            varied = []  # the settings of a suite's methods are meant to be equal
+        for run, own in zip(each, settings, strict=True):
+            labels = (safe_name(f"{name}={own.get(name)}") for name in varied)
+            named.append(replace(run, method="+".join([run.method, *labels])))
+    return named
+
+
+def _separate_repetitions(runs: list[Run], root: Path) -> list[Run]:
+    """Make a repeated run in a folder with a custom name an experiment of its own."""
+    taken = {(r.experiment, r.task, r.method, r.seed) for r in runs if r.has_default_place}
+    separated = []
+    for run in runs:
+        place = (run.experiment, run.task, run.method, run.seed)
+        if not run.has_default_place:
+            if place in taken:
+                run = replace(run, experiment=run.path.relative_to(root).as_posix())
+            taken.add(place)
+        separated.append(run)
+    return separated
+
+
 def _check_unique(runs: list[Run]) -> None:
     """Raise if a seed occurs twice, because it would count twice."""
     first: dict[tuple[str, str, str, int], Run] = {}
@@ -194,23 +135,35 @@ def _read_folder(path: Path, root: Path) -> Run:
     try:
         info = read_run_info(path, imports=False)
     except UserError as error:
-        return Run(path, "", path.name, "", 0, {}, problem=str(error))
-    config, place = info.config, path.relative_to(root)
-    default = config.folder.parts
-    if path.absolute().parts[-len(default) :] == default:  # `root` may be part of it
-        place = Path(*place.parts[: -len(default)])
-    experiment = "" if place == Path() else place.as_posix()
-    run = Run(path, experiment, config.task, config.method, config.seed, {}, info)
+        return _damaged_folder(path, root, str(error))
+    config = info.config
+    run = Run(path, "", config.task, config.method, config.seed, {}, info)
+    if run.has_default_place:
+        run = replace(run, experiment=_experiment(path, root))
     if not run.metrics_file.exists():
         return replace(run, problem=NO_EPOCH)
     return _with_metrics(run)
 
 
+def _experiment(path: Path, root: Path) -> str:
+    """Return the folder above TASK/ALGO-CRITIC/seed-SEED, relative to the root."""
+    place = Path(*path.relative_to(root).parts[:-3])
+    return "" if place == Path() else place.as_posix()
+
+
+def _damaged_folder(path: Path, root: Path, problem: str) -> Run:
+    """Return a run without readable settings, whose folder may tell its task and method."""
+    task, method, name = path.absolute().parts[-3:]
+    seed = name.removeprefix("seed-")
+    if seed == name or not seed.isdecimal():
+        return Run(path, "", name, "", 0, {}, problem=problem)
+    return Run(path, _experiment(path, root), task, method, int(seed), {}, problem=problem)
+
+
 def _read_csv(path: Path, root: Path) -> Run:
     task, method, _ = path.absolute().parts[-3:]
     seed = path.stem.removeprefix("seed-")
-    place = Path(*path.relative_to(root).parts[:-3])
-    experiment = "" if place == Path() else place.as_posix()
+    experiment = _experiment(path, root)
     run = Run(path, experiment, task, method, int(seed) if seed.isdecimal() else 0, {})
     if not seed.isdecimal():
         problem = f"{seed!r} is not a seed: name the file seed-SEED.csv, for example seed-100.csv"
@@ -221,11 +174,20 @@ def _read_csv(path: Path, root: Path) -> Run:
         except UserError as error:
             return replace(run, problem=str(error))
         config = info.config
-        if (safe_name(config.task), config.method, config.seed) != (task, method, run.seed):
+        if (safe_name(config.task), config.seed) != (task, run.seed) or not _fits(config, method):
             problem = f"{run.settings_file} holds the settings of another run, {config.folder}"
             return replace(run, problem=problem)
         run = replace(run, task=config.task, info=info)
     return _with_metrics(run)
+
+
+def _fits(config: Config, method: str) -> bool:
+    """Return whether settings are those of a method, perhaps with labels of some settings."""
+    values = flatten(config.to_dict())
+    rest = method.removeprefix(config.method)
+    labels = rest.split("+")[1:]
+    known = {safe_name(f"{name}={value}") for name, value in values.items()}
+    return method == config.method or (rest.startswith("+") and set(labels) <= known)
 
 
 def _with_metrics(run: Run) -> Run:
@@ -242,6 +204,11 @@ def _with_metrics(run: Run) -> Run:
     if np.isnan(columns["success"]).all():
         return replace(run, problem=NEVER_EVALUATED)
     return replace(run, columns=columns)
+
+
+def without_metrics(runs: Iterable[Run], experiment: str) -> list[Run]:
+    """Return the runs of an experiment that have no metrics, and those of unknown experiments."""
+    return [run for run in runs if run.problem and (run.experiment == experiment or not run.method)]
 
 
 Groups = dict[str, dict[str, dict[str, list[Run]]]]

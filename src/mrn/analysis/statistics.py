@@ -1,30 +1,30 @@
-"""Statistics for small numbers of runs, following Agarwal et al. 2021.
+"""Statistics for small numbers of runs.
 
-Per task: mean over seeds with a bootstrap interval, and the standard deviation reported by the
-paper. Across tasks: interquartile mean with stratified bootstrap intervals, and the probability of
-improvement (https://arxiv.org/abs/2108.13264).
+Per task: mean over seeds with Student's t interval, and the standard deviation reported by the
+paper. Across tasks: interquartile mean and probability of improvement, following Agarwal et al.
+2021 (https://arxiv.org/abs/2108.13264), with intervals that also hold for few seeds.
 """
 
 import math
-from collections import Counter
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from itertools import combinations_with_replacement
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrn.utils.intervals import Interval
+from mrn.utils.intervals import (
+    Interval,
+    improvement_interval,
+    normal_quantile,
+    t_quantile,
+    wilson,
+)
 
 Array = NDArray[np.float64]
 
 REPETITIONS = 2000
-"""Number of random bootstrap samples."""
-MAX_EXACT_SAMPLES = 50_000
-"""Up to this number, all distinct samples are enumerated with their probabilities: 126 for 5 runs,
-126 ** 2 for 5 runs of two methods each."""
-LEVEL = 0.95
-"""Confidence level of the intervals."""
+"""Number of bootstrap samples."""
+MIN_TRIMMED = 4
+"""From this number of values on, an interquartile mean differs from a mean."""
 TIE_TOLERANCE = 1e-9
 """Means of equal success rates may differ by less than this, because of rounding."""
 
@@ -58,134 +58,157 @@ def first_reaching(success: Array, cost: Array, threshold: float) -> float:
     return float(cost[reached[0]]) if len(reached) else float("inf")
 
 
-def interquartile_mean(values: Array) -> Array:
-    """Return the mean of the middle half along the last axis.
+def mean_interval(values: Array) -> Interval:
+    """Return the mean with Student's t interval.
 
-    A quarter of the values, rounded down, is dropped at each end.
+    The interval is NaN for fewer than two values, and for equal values: their spread is unknown.
     """
-    ordered = np.sort(values, axis=-1)
-    count = ordered.shape[-1]
-    return ordered[..., count // 4 : count - count // 4].mean(axis=-1)
+    mean, std = (float(each) for each in mean_and_std(values))
+    if len(values) < 2 or not std > TIE_TOLERANCE:
+        return Interval(mean, math.nan, math.nan)
+    half = t_quantile(len(values) - 1) * std / math.sqrt(len(values))
+    return Interval(mean, mean - half, mean + half)
 
 
-def bootstrap(
-    scores: Sequence[Array],
-    statistic: Callable[[list[Array]], Array],
-    rng: np.random.Generator,
-    repetitions: int = REPETITIONS,
-    level: float = LEVEL,
-) -> Interval:
-    """Return a statistic with its stratified percentile bootstrap interval.
+def rate_interval(rates: Array, episodes: Array) -> Interval:
+    """Return the mean of success rates with Student's t interval, within 0 and 1.
+
+    It is never narrower than the Wilson interval of all episodes: if all seeds succeed in all
+    episodes, the t interval alone would be a point.
 
     Args:
-        scores: Runs of each stratum (a task, or a method on a task). Runs are resampled with
-            replacement within each stratum.
-        statistic: Maps samples of shape (samples, runs) per stratum to one value per sample.
-        rng: Random generator, used if there are too many samples to enumerate.
-        repetitions: Number of random samples.
-        level: Confidence level.
+        rates: Success rate of each seed.
+        episodes: Evaluation episodes of each seed; 0 if unknown.
 
     Returns:
-        The value and its interval. The interval is NaN if a stratum has a single run, because its
-        variance is unknown.
+        The mean and its interval, which is NaN for a single seed.
     """
-    value = float(statistic([runs[None] for runs in scores])[0])
-    if min(len(runs) for runs in scores) < 2:
-        return Interval(value, float("nan"), float("nan"))
-    indices, weights = _resample([len(runs) for runs in scores], rng, repetitions)
-    found = statistic([runs[index] for runs, index in zip(scores, indices, strict=True)])
-    low, high = _percentiles(found, weights, level)
-    return Interval(value, float(low), float(high))
+    mean, low, high = mean_interval(rates)
+    if len(rates) < 2 or math.isnan(mean):
+        return Interval(mean, math.nan, math.nan)
+    if episodes.all():
+        _, *ends = wilson(round(float(rates @ episodes)), int(episodes.sum()))
+        low, high = np.nanmin([low, ends[0]]), np.nanmax([high, ends[1]])
+    return Interval(mean, *np.clip([low, high], 0.0, 1.0).tolist())
 
 
-def _resample(
-    counts: Sequence[int], rng: np.random.Generator, repetitions: int
-) -> tuple[list[NDArray[np.intp]], Array]:
-    """Return indices of runs, shape (samples, runs) per stratum, and weights of the samples."""
-    if math.prod(math.comb(2 * count - 1, count) for count in counts) <= MAX_EXACT_SAMPLES:
-        return _all_samples(tuple(counts))
-    indices = [rng.integers(count, size=(repetitions, count)) for count in counts]
-    return indices, np.full(repetitions, 1 / repetitions)
+def rate_band(rates: Array, episodes: Array) -> tuple[Array, Array]:
+    """Return the ends of `rate_interval` for each epoch of learning curves.
 
-
-def _percentiles(found: Array, weights: Array, level: float) -> Array:
-    """Return both ends of the percentile interval over the first axis."""
-    # The margin absorbs rounding in the cumulative sum of the weights.
-    ends = np.array([(1 - level) / 2, (1 + level) / 2]) - 1e-12
-    return np.quantile(found, ends, axis=0, weights=weights, method="inverted_cdf")
-
-
-@lru_cache(maxsize=16)
-def _all_samples(counts: tuple[int, ...]) -> tuple[list[NDArray[np.intp]], Array]:
-    """Enumerate all samples of all strata, regardless of order, with their probabilities.
-
-    Returns:
-        Indices of runs, shape (samples, runs) per stratum, and probabilities, shape (samples,).
+    Args:
+        rates: Shape (seeds, epochs), NaN where a seed has no value.
+        episodes: Evaluation episodes of each seed in an epoch; 0 if unknown.
     """
-    samples = [list(combinations_with_replacement(range(n), n)) for n in counts]
-    each = [np.array([_probability(sample) for sample in stratum]) for stratum in samples]
-    chosen = np.indices([len(stratum) for stratum in samples]).reshape(len(counts), -1)
-    indices = [np.array(stratum)[which] for stratum, which in zip(samples, chosen, strict=True)]
-    joint = [share[which] for share, which in zip(each, chosen, strict=True)]
-    return indices, np.prod(joint, axis=0)
-
-
-def _probability(sample: tuple[int, ...]) -> float:
-    """Return the probability of n unordered draws from n: n! / (k_1! k_2! ...) / n ** n."""
-    orders = math.factorial(len(sample))
-    for times in Counter(sample).values():
-        orders //= math.factorial(times)
-    return orders / len(sample) ** len(sample)
-
-
-def aggregate_iqm(scores: Sequence[Array], rng: np.random.Generator) -> Interval:
-    """Return the interquartile mean of all runs of all tasks."""
-    return bootstrap(scores, lambda d: interquartile_mean(np.concatenate(d, axis=-1)), rng)
-
-
-def aggregate_mean(scores: Sequence[Array], rng: np.random.Generator) -> Interval:
-    """Return the mean over tasks of the mean over runs."""
-    return bootstrap(scores, lambda d: np.mean([t.mean(axis=-1) for t in d], axis=0), rng)
+    present = ~np.isnan(rates)
+    found = [rate_interval(r[p], episodes[p]) for r, p in zip(rates.T, present.T, strict=True)]
+    return np.array([each.low for each in found]), np.array([each.high for each in found])
 
 
 def mean_band(values: Array) -> tuple[Array, Array]:
-    """Return the bootstrap interval of the mean over the first axis, for each epoch.
+    """Return the ends of `mean_interval` for each epoch; shape (seeds, epochs), NaN if missing."""
+    found = [mean_interval(column[~np.isnan(column)]) for column in values.T]
+    return np.array([each.low for each in found]), np.array([each.high for each in found])
 
-    Every epoch uses the same samples, as `aggregate_mean` with seed 0, so that a band does not
-    flicker and agrees with the tables.
+
+Sample = tuple[Array, Array]
+"""Success rates of some seeds, and the evaluation episodes of each; 0 if unknown."""
+
+
+def difference_interval(ours: Sample, theirs: Sample) -> Interval:
+    """Return the difference of two means of success rates with Welch's t interval.
+
+    The interval is NaN if a method has a single seed or no spread and unknown episodes.
+    """
+    value = float(ours[0].mean() - theirs[0].mean())
+    counts = [len(rates) for rates, _ in (ours, theirs)]
+    variances = [_variance_of_mean(*sample) for sample in (ours, theirs)]
+    if min(counts) < 2 or not min(variances) > 0:
+        return Interval(value, math.nan, math.nan)
+    half = t_quantile(_freedom(variances, counts)) * math.sqrt(sum(variances))
+    return Interval(value, value - half, value + half)
+
+
+def _variance_of_mean(rates: Array, episodes: Array) -> float:
+    """Return the variance of a mean: that between seeds, at least that of all episodes."""
+    between = float(mean_and_std(rates)[1]) ** 2 / len(rates)
+    if not episodes.all():
+        return between
+    _, low, high = wilson(round(float(rates @ episodes)), int(episodes.sum()))
+    return max(between, ((high - low) / 2 / normal_quantile()) ** 2)
+
+
+def _freedom(variances: Sequence[float], counts: Sequence[int]) -> int:
+    """Return Satterthwaite's degrees of freedom of a sum of means, rounded down."""
+    squares = sum(v * v / (n - 1) for v, n in zip(variances, counts, strict=True))
+    return max(int(sum(variances) ** 2 / squares + TIE_TOLERANCE), 1)
+
+
+def is_trimmed(scores: Sequence[Array]) -> bool:
+    """Return whether there are enough runs for an interquartile mean."""
+    return sum(map(len, scores)) >= MIN_TRIMMED
+
+
+def aggregate(scores: Sequence[Array], trimmed: bool, rng: np.random.Generator) -> Interval:
+    """Return the interquartile mean, or mean, over tasks that count equally.
+
+    The interval is Student's t with a stratified bootstrap standard error. Drawing n - 1 of n runs
+    makes it unbiased for the mean (Rao and Wu 1988), and degrees of freedom are Satterthwaite's.
 
     Args:
-        values: Shape (runs, epochs), NaN where a run has no value.
+        scores: Success rates of the runs of each task.
+        trimmed: Drop a quarter of the values at each end.
+        rng: Random generator.
 
     Returns:
-        Lower and upper ends, shape (epochs,); NaN where there are fewer than two values.
+        The value and its interval, within 0 and 1. It is NaN if a task has a single run, or if
+        the runs of each task are equal.
     """
-    ends = np.full((2, values.shape[1]), np.nan)
-    present = ~np.isnan(values)
-    for pattern in np.unique(present, axis=1).T:
-        if pattern.sum() > 1:
-            epochs = (present == pattern[:, None]).all(axis=0)
-            runs = values[pattern][:, epochs]
-            (index,), weights = _resample([len(runs)], np.random.default_rng(0), REPETITIONS)
-            ends[:, epochs] = _percentiles(runs[index].mean(axis=1), weights, LEVEL)
-    return ends[0], ends[1]
+    count = sum(map(len, scores))
+    cut = count // 4 / count if trimmed else 0.0
+    value = float(_trimmed_mean([runs[None] for runs in scores], cut)[0])
+    counts = [len(runs) for runs in scores]
+    if min(counts) < 2:
+        return Interval(value, math.nan, math.nan)
+    draws = [runs[rng.integers(len(runs), size=(REPETITIONS, len(runs) - 1))] for runs in scores]
+    error = float(_trimmed_mean(draws, cut).std())
+    variances = [float(mean_and_std(runs)[1]) ** 2 / len(runs) for runs in scores]
+    if not (error > TIE_TOLERANCE and sum(variances) > 0):
+        return Interval(value, math.nan, math.nan)
+    half = t_quantile(_freedom(variances, counts)) * error
+    return Interval(value, max(value - half, 0.0), min(value + half, 1.0))
 
 
-def aggregate_improvement(
-    ours: Sequence[Array], theirs: Sequence[Array], rng: np.random.Generator
-) -> Interval:
-    """Return the probability of improvement of one method over another."""
-    tasks = len(ours)
-    both = [*ours, *theirs]
-    return bootstrap(both, lambda d: _improvement(d[:tasks], d[tasks:]), rng)
+def _trimmed_mean(scores: Sequence[Array], cut: float) -> Array:
+    """Return the mean between two quantiles, for samples of shape (samples, runs) per task.
+
+    A run weighs the inverse of its task's number of runs, so that tasks count equally.
+
+    Args:
+        scores: Samples of each task.
+        cut: Share of the weight to drop at each end.
+    """
+    values = np.concatenate(scores, axis=-1)
+    weights = np.concatenate([np.full(each.shape[-1], 1 / each.shape[-1]) for each in scores])
+    order = np.argsort(values, axis=-1)
+    ends = np.cumsum(weights[order] / len(scores), axis=-1).clip(cut, 1 - cut)
+    kept = np.diff(ends, axis=-1, prepend=cut)
+    return (np.take_along_axis(values, order, axis=-1) * kept).sum(axis=-1) / (1 - 2 * cut)
 
 
-def _improvement(ours: Sequence[Array], theirs: Sequence[Array]) -> Array:
-    """Return the probability of improvement for samples of shape (samples, runs) per task."""
-    tasks = []
-    for x, y in zip(ours, theirs, strict=True):
-        difference = x[:, :, None] - y[:, None, :]  # (samples, our runs, their runs)
-        tied = np.abs(difference) < TIE_TOLERANCE
-        ahead = np.where(np.isnan(difference), np.nan, (difference > 0) & ~tied)
-        tasks.append((ahead + 0.5 * tied).mean(axis=(1, 2)))
-    return np.mean(tasks, axis=0)
+def aggregate_improvement(ours: Sequence[Array], theirs: Sequence[Array]) -> Interval:
+    """Return the probability of improvement of one method over another, averaged over tasks.
+
+    Intervals of the tasks are combined as independent ones (Zou and Donner 2008).
+    """
+    tasks = [_improvement(x, y) for x, y in zip(ours, theirs, strict=True)]
+    value = sum(each.value for each in tasks) / len(tasks)
+    below = math.hypot(*(each.value - each.low for each in tasks)) / len(tasks)
+    above = math.hypot(*(each.high - each.value for each in tasks)) / len(tasks)
+    return Interval(value, value - below, value + above)
+
+
+def _improvement(ours: Array, theirs: Array) -> Interval:
+    difference = ours[:, None] - theirs[None, :]
+    tied = np.abs(difference) < TIE_TOLERANCE
+    probability = float(np.where(tied, 0.5, difference > 0).mean())
+    return improvement_interval(probability, len(ours), len(theirs))

@@ -12,17 +12,18 @@ import numpy as np
 
 from mrn.analysis.comparability import differences
 from mrn.analysis.epochs import Methods, common_lengths, lagging_runs, strides
-from mrn.analysis.names import display_names
-from mrn.analysis.ranking import best_rows, comparable
-from mrn.analysis.rows import MIN_SEEDS, Row, common_epochs, fixed_rng, make_row
-from mrn.analysis.runs import Run
-from mrn.analysis.statistics import aggregate_improvement, aggregate_iqm
+from mrn.analysis.names import critic_name, display_names
+from mrn.analysis.ranking import best_row, comparable
+from mrn.analysis.rows import MIN_SEEDS, Row, common_epochs, make_row
+from mrn.analysis.run import NEVER_EVALUATED, NO_EPOCH, Run
+from mrn.analysis.statistics import aggregate, aggregate_improvement, is_trimmed
+from mrn.utils.errors import UserError
 from mrn.utils.intervals import Interval
-from mrn.utils.naming import Method
+from mrn.utils.naming import Method, safe_name
 from mrn.utils.plotting import sort_methods
 
 REFERENCE_CRITIC = "mrn"
-"""The critic that others are compared with."""
+"""The critic that others are compared with, unless there is a baseline."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,11 @@ class Aggregate:
 
     method: str
     success: Interval
-    """Interquartile mean of the final success."""
+    """Interquartile mean (or mean) of the final success."""
     area: Interval
-    """Interquartile mean of the mean success over epochs."""
+    """Interquartile mean (or mean) of the mean success over epochs."""
     improvement: Interval | None
-    """Probability of improvement of the reference critic, averaged over tasks."""
+    """Probability of improvement of the reference method, averaged over tasks."""
 
 
 @dataclass(frozen=True)
@@ -48,20 +49,54 @@ class Summary:
     aggregates: tuple[Aggregate, ...]
     warnings: tuple[str, ...] = ()
     """Differences in training between methods, or between the seeds of one."""
+    trimmed: bool = True
+    """Whether aggregates are interquartile means; plain means if there are too few runs."""
+    baseline: str = ""
+    """The method that others are compared with; by default the reference critic's."""
+    damaged: tuple[str, ...] = ()
+    """Runs that will have no metrics, and why."""
+
+    @property
+    def average(self) -> str:
+        """Name of the average across tasks."""
+        return "interquartile mean" if self.trimmed else "mean"
+
+    @property
+    def better(self) -> str:
+        """Title of the probability of improvement."""
+        if not self.baseline:
+            return f"P({critic_name(REFERENCE_CRITIC)} is better)"
+        names = display_names(dict.fromkeys(row.method for row in self.rows))
+        return f"P({names.get(self.baseline, self.baseline)} is better)"
 
 
-def summarize(tasks: dict[str, Methods], unfinished: Sequence[Run] = ()) -> Summary:
+def check_baseline(runs: Sequence[Run], baseline: str) -> None:
+    """Check that there are runs of the baseline.
+
+    Raises:
+        UserError: There are none; the message lists the methods.
+    """
+    methods = sort_methods({run.method for run in runs if not run.problem})
+    if baseline and baseline not in methods:
+        raise UserError(f"no runs of baseline {baseline!r}; available: {', '.join(methods)}")
+
+
+def summarize(
+    tasks: dict[str, Methods], unfinished: Sequence[Run] = (), baseline: str = ""
+) -> Summary:
     """Summarize the runs of an experiment.
 
     Args:
         tasks: Runs with at least one finished epoch, by task and method.
-        unfinished: Runs without metrics. A method that still waits for one is not complete.
+        unfinished: Runs without metrics, just started or damaged. Their methods are not complete.
+        baseline: Method that all others are compared with. By default, each method is compared
+            with that of the reference critic, otherwise configured alike.
     """
     rows: list[Row] = []
     for task, methods in tasks.items():
-        found = _rows(task, methods, shared_epochs(methods), unfinished)
-        best = best_rows(found)
-        rows += [replace(row, best=row in best) for row in found]
+        found = _rows(task, methods, shared_epochs(methods), unfinished, baseline)
+        best = best_row(found)
+        rows += [replace(row, best=row is best) for row in found]
     names = sort_methods({row.method for row in rows})
     complete = {(row.task, row.method): row for row in rows if row.complete}
     across = tuple(
@@ -71,12 +106,24 @@ def summarize(tasks: dict[str, Methods], unfinished: Sequence[Run] = ()) -> Summ
         if comparable([complete[task, name] for name in names])
     )
     by_method = {name: [complete[task, name] for task in across] for name in names}
+    trimmed = all(is_trimmed([row.sample("success")[0] for row in by_method[m]]) for m in names)
     aggregates = [
-        _aggregate(by_method[name], by_method.get(reference_of(name))) for name in names if across
+        _aggregate(by_method[name], by_method.get(baseline or reference_of(name)), trimmed)
+        for name in names
+        if across
     ]
     shown = display_names(names)
     warnings = [text for place in tasks.items() for text in differences(*place, shown)]
-    return Summary(tuple(rows), across, tuple(aggregates), tuple(warnings))
+    damaged = [f"{run.name}: {run.problem}" for run in unfinished if run.problem != NO_EPOCH]
+    return Summary(
+        rows=tuple(rows),
+        tasks=across,
+        aggregates=tuple(aggregates),
+        warnings=tuple(warnings),
+        trimmed=trimmed,
+        baseline=baseline,
+        damaged=tuple(damaged),
+    )
 
 
 def shared_epochs(methods: Methods) -> int:
@@ -84,7 +131,9 @@ def shared_epochs(methods: Methods) -> int:
     return min(_available_epochs(methods))
 
 
-def rows_of_choices(task: str, methods: Methods, unfinished: Sequence[Run] = ()) -> list[Row]:
+def rows_of_choices(
+    task: str, methods: Methods, unfinished: Sequence[Run] = (), baseline: str = ""
+) -> list[Row]:
     """Return rows for any selection of the methods on a task.
 
     The shared epochs depend on the selection. For each number of epochs at which some method ends,
@@ -92,7 +141,7 @@ def rows_of_choices(task: str, methods: Methods, unfinished: Sequence[Run] = ())
     """
     rows: list[Row] = []
     for epochs in sorted(_available_epochs(methods)):
-        rows += _rows(task, methods, epochs, unfinished)
+        rows += _rows(task, methods, epochs, unfinished, baseline)
     return rows
 
 
@@ -114,10 +163,13 @@ def _available_epochs(methods: Methods) -> set[int]:
     return {common_epochs(runs, by[method]) for method, runs in _without_lagging(methods).items()}
 
 
-def _rows(task: str, methods: Methods, epochs: int, unfinished: Sequence[Run]) -> list[Row]:
+def _rows(
+    task: str, methods: Methods, epochs: int, unfinished: Sequence[Run], baseline: str
+) -> list[Row]:
     """Return rows of the methods that have that many epochs, compared with the reference."""
     by, lengths, rows = strides(methods), common_lengths(methods), {}
-    awaited = {run.method for run in unfinished if run.task == task and not run.is_final}
+    own = [run for run in unfinished if run.task in (task, safe_name(task))]
+    awaited = {run.method for run in own if run.problem != NEVER_EVALUATED}
     for method, runs in _without_lagging(methods).items():
         if common_epochs(runs, by[method]) >= epochs:
             complete = method not in awaited and all(run.finished for run in methods[method])
@@ -126,14 +178,16 @@ def _rows(task: str, methods: Methods, epochs: int, unfinished: Sequence[Run]) -
     return [
         replace(row, improvement=_improvement([row], [ours] if ours else None))
         for method, row in rows.items()
-        for ours in [rows.get(reference_of(method))]
+        for ours in [rows.get(baseline or reference_of(method))]
     ]
 
 
-def _aggregate(rows: list[Row], reference: list[Row] | None) -> Aggregate:
-    finals = [np.array(row.finals) for row in rows]
-    areas = [np.array(row.areas) for row in rows]
-    success, area = aggregate_iqm(finals, fixed_rng()), aggregate_iqm(areas, fixed_rng())
+def _aggregate(rows: list[Row], reference: list[Row] | None, trimmed: bool) -> Aggregate:
+    # With a fixed seed, results do not depend on other runs in the folder.
+    success, area = (
+        aggregate([row.sample(name)[0] for row in rows], trimmed, np.random.default_rng(0))
+        for name in ("success", "area")
+    )
     return Aggregate(rows[0].method, success, area, _improvement(rows, reference))
 
 
@@ -144,5 +198,5 @@ def _improvement(rows: list[Row], reference: list[Row] | None) -> Interval | Non
         return None
     if not all(comparable(pair) for pair in zip(rows, reference, strict=True)):
         return None
-    ours, theirs = ([np.array(row.areas) for row in each] for each in (reference, rows))
-    return aggregate_improvement(ours, theirs, fixed_rng())
+    ours, theirs = ([row.sample("area")[0] for row in each] for each in (reference, rows))
+    return aggregate_improvement(ours, theirs)

@@ -6,22 +6,11 @@ from collections.abc import Iterable
 from math import isfinite, isinf, isnan
 
 from mrn.analysis.names import critic_name, display_names
+from mrn.analysis.ranking import BEST
 from mrn.analysis.rows import THRESHOLDS, Row
 from mrn.analysis.summary import REFERENCE_CRITIC, Summary
 from mrn.utils import tables
 from mrn.utils.intervals import Interval
-
-FEW_SEEDS = 3
-"""Up to this number, the lowest seed alone makes up more than 2.5% of the bootstrap samples."""
-RANGE_OF_FEW = "for 2 or 3 seeds, the range from lowest to highest"
-BETTER = f"P({critic_name(REFERENCE_CRITIC)} is better)"
-"""Title of the probability of improvement."""
-ABOUT_BETTER = (
-    f"{BETTER}: probability that a run with the {critic_name(REFERENCE_CRITIC)} critic, otherwise "
-    "configured alike, has a higher mean over epochs than a run of the method. It counts all pairs "
-    "of seeds; ties count half. An interval of width zero means that all pairs agree, not "
-    "certainty."
-)
 
 
 def markdown(summary: Summary) -> str:
@@ -30,7 +19,7 @@ def markdown(summary: Summary) -> str:
     header: tuple[str, ...] = ("task", "method", "seeds", "epochs", "success", "std")
     header += ("mean over epochs", "episodes to 50%", "to 90%")
     compared = any(row.improvement for row in summary.rows)
-    header += (BETTER,) if compared else ()
+    header += (summary.better,) if compared else ()
     rows = []
     for row in summary.rows:
         mark = "**" if row.best else ""
@@ -41,22 +30,24 @@ def markdown(summary: Summary) -> str:
         better = [_format_optional(row.improvement)] if compared else []
         rows.append((row.task, names[row.method], seeds, epochs, *values, *costs, *better))
     notes = [*epoch_notes(summary), *(f"Warning: {text}." for text in summary.warnings)]
+    notes += [f"Not counted: {text}." for text in summary.damaged]
     text = tables.markdown_table((header, rows)) + f"\n\n{_interval_notes(summary)}\n"
     text += "".join(f"\n{note}\n" for note in notes)
     if len(summary.tasks) < 2:
         return text
-    header = ("method", "success", "mean over epochs", BETTER)
+    header = ("method", "success", "mean over epochs", summary.better)
     across = []
     for each in summary.aggregates:
         means = (format_interval(each.success), format_interval(each.area))
         across.append((names[each.method], *means, _format_optional(each.improvement)))
-    title = f"Interquartile mean across {len(summary.tasks)} tasks"
-    title += " [95% stratified bootstrap interval over seeds]:"
+    title = f"{summary.average.capitalize()} across {len(summary.tasks)} tasks, which count equally"
+    known = any(each.success.known for each in summary.aggregates)
+    title += " [95% interval over seeds]:" if known else ":"
     return f"{text}\n{title}\n\n{tables.markdown_table((header, across))}\n"
 
 
 def interval_label(counts: Iterable[int]) -> str:
-    """Return what an interval is, for example "95% bootstrap interval, 3 seeds".
+    """Return what an interval is, for example "95% Student-t interval, 3 seeds".
 
     Args:
         counts: Numbers of seeds; a single seed has the Wilson interval of its episodes.
@@ -65,7 +56,7 @@ def interval_label(counts: Iterable[int]) -> str:
     if distinct == [1]:
         return "95% Wilson interval, 1 seed"
     ends = f"{distinct[0]}" if len(distinct) == 1 else f"{distinct[0]} to {distinct[-1]}"
-    return f"95% bootstrap interval, {ends} seeds"
+    return f"95% Student-t interval, {ends} seeds"
 
 
 def _interval_notes(summary: Summary) -> str:
@@ -74,8 +65,7 @@ def _interval_notes(summary: Summary) -> str:
     counts = {len(row.seeds) for row in summary.rows} - {1}
     notes = []
     if counts:
-        few = f"; {RANGE_OF_FEW}" if min(counts) <= FEW_SEEDS else ""
-        notes.append(f"Mean over seeds [{interval_label(counts)}{few}].")
+        notes.append(f"Mean over seeds [{interval_label(counts)}].")
     if any(row.wilson for row in single):
         notes.append(
             f"In parentheses: {interval_label([1])}; it covers the evaluation episodes, not the "
@@ -84,10 +74,22 @@ def _interval_notes(summary: Summary) -> str:
     elif single:
         notes.append("No interval: single seed.")
     if any(row.best for row in summary.rows):
-        notes.append("Best in bold.")
+        notes.append(f"Bold: {BEST}.")
     if any(row.improvement for row in summary.rows):
-        notes.append(ABOUT_BETTER)
+        notes.append(about_better(summary))
     return " ".join(notes)
+
+
+def about_better(summary: Summary) -> str:
+    """Return what the probability of improvement is."""
+    names = display_names(dict.fromkeys(row.method for row in summary.rows))
+    ours = f"with the {critic_name(REFERENCE_CRITIC)} critic, otherwise configured alike,"
+    if summary.baseline:
+        ours = f"of {names.get(summary.baseline, summary.baseline)}"
+    return (
+        f"{summary.better}: probability that a run {ours} has a higher mean over epochs than "
+        "a run of the method. It counts all pairs of seeds; ties count half."
+    )
 
 
 def epoch_notes(summary: Summary) -> list[str]:
@@ -120,7 +122,7 @@ def epoch_notes(summary: Summary) -> list[str]:
 
 
 def format_success(row: Row) -> str:
-    """Format the final success with its bootstrap interval, or Wilson interval for one seed."""
+    """Format the final success with its interval, or Wilson interval for one seed."""
     if row.wilson is None:
         return format_interval(row.success)
     return f"{percent(row.success.value)} ({format_range(row.wilson)})"
@@ -129,7 +131,7 @@ def format_success(row: Row) -> str:
 def format_interval(interval: Interval) -> str:
     """Format a fraction and its interval in percent."""
     value = percent(interval.value)
-    if isnan(interval.low):
+    if not interval.known:
         return value
     return f"{value} [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
 

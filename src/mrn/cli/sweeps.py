@@ -93,6 +93,8 @@ def figures(
     runs: Annotated[Path, tyro.conf.arg(metavar="RUNS")],
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("figures"),
     x: Literal["steps", "episodes"] = "steps",
+    baseline: str = "",
+    force: bool = False,
 ) -> None:
     """Draw learning curves and aggregates as PDF and PNG, and write tables and metrics.
 
@@ -100,10 +102,13 @@ def figures(
         runs: Folder of runs, or of the CSVs that this command writes.
         out: Output folder.
         x: Unit of the x axis: environment `steps` or training `episodes`.
+        baseline: Method that all others are compared with, for example
+            `ddpg-mrn+learning_rate=0.002`; by default MRN with the same settings.
+        force: Overwrite files that this command did not write.
     """
     from mrn.analysis.figures import draw_figures
 
-    for path in draw_figures(runs, out, x):
+    for path in draw_figures(runs, out, x, baseline, force):
         if path.suffix != ".csv" or path.name == "table.csv":
             print(path)
 
@@ -114,6 +119,8 @@ def report(
     title: str = "",
     watch: bool = False,
     every: int = 30,
+    baseline: str = "",
+    force: bool = False,
 ) -> None:
     """Write a self-contained HTML page about all runs: curves, tables, settings, commands.
 
@@ -123,6 +130,9 @@ def report(
         title: Title of the page; by default derived from the folder of runs.
         watch: Rewrite the page until all runs are finished; an open page reloads itself.
         every: Seconds between updates.
+        baseline: Method that all others are compared with, for example
+            `ddpg-mrn+learning_rate=0.002`; by default MRN with the same settings.
+        force: Overwrite an index.html that this command did not write.
     """
     from mrn.analysis.report import NoRunsError, write_report
 
@@ -130,7 +140,7 @@ def report(
     printed = ""
     while True:
         try:
-            page, finished = write_report(runs, out, every if watch else 0, title)
+            page, finished = write_report(runs, out, every if watch else 0, title, baseline, force)
             message = f"Wrote {page}"
         except NoRunsError as error:
             if not watch:

@@ -52,15 +52,16 @@ function options(select, values, texts = values) {
 }
 
 // Parse a metrics.csv into columns of numbers; null where nothing was measured.
-function parseColumns(header, csv) {
-  const [, ...rows] = csv.trim().split(/\r?\n/).map((line) => line.split(","));
+// Only the last lines have numbers; a name in the header may contain commas or line breaks.
+function parseColumns(header, csv, epochs) {
+  const rows = csv.trim().split(/\r?\n/).slice(-epochs).map((line) => line.split(","));
   const numbers = rows.map((row) => row.map((value) => (value === "" ? null : Number(value))));
   return Object.fromEntries(header.map((name, index) => [name, numbers.map((row) => row[index])]));
 }
 
 for (const experiment of data.experiments)
   for (const run of experiment.runs) {
-    run.columns = run.csv ? parseColumns(run.header, run.csv) : { epoch: [], success: [] };
+    run.columns = run.csv ? parseColumns(run.header, run.csv, run.seconds.length) : { epoch: [], success: [] };
     // In common epochs, of which an epoch of this run may be a fraction.
     run.columns.epoch = run.columns.epoch.map((epoch) => epoch / run.stride);
     run.epochs = run.columns.epoch.length / run.stride;

@@ -92,12 +92,12 @@ function curveTraces(curve, runs, column, scale, keep) {
                   y: [...pick("high", band), ...pick("low", band).reverse()],
                   fillcolor: faded(color(method), 0.18), line: { width: 0 } });
   }
-  const complete = points.filter((point) => point.seeds === all);
-  const rest = points.slice(Math.max(complete.length - 1, 0));
-  const mode = points.length < 3 ? "lines+markers" : "lines";
-  traces.push({ ...quiet, mode, x: pick("x", complete), y: pick("y", complete), line });
-  if (complete.length < points.length)
-    traces.push({ ...quiet, mode, x: pick("x", rest), y: pick("y", rest), line: { ...line, dash: "dot" } });
+  // Solid where all seeds have a value; dotted elsewhere, below the solid parts.
+  const solid = points.map((point) => (point.seeds === all ? point.y : null));
+  const mode = points.length < 3 ? "lines+markers" : "lines", x = pick("x", points);
+  if (solid.includes(null))
+    traces.push({ ...quiet, mode, x, y: pick("y", points), line: { ...line, dash: "dot" } });
+  traces.push({ ...quiet, mode, x, y: solid, line });
   // Invisible markers that receive hover events.
   const name = label(data.names[method]);
   const square = `<span style="color:${color(method)}">■</span>`;

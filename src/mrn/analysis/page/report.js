@@ -26,6 +26,7 @@ function chooseExperiment() {
   const experiment = current(), tasks = experiment.tasks, columns = measuredColumns(experiment);
   options($("task"), tasks.length > 1 ? [ALL, ...tasks] : tasks);
   options($("y"), columns, columns.map((name) => name.replaceAll("_", " ")));
+  $("measure").querySelector("[value=better]").textContent = experiment.better;
   drawMethods();
   draw();
 }

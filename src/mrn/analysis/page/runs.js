@@ -6,7 +6,8 @@ function facts(parent, title, values) {
   for (const [name, value] of Object.entries(values)) {
     const pair = make("div", null, list);
     make("dt", name, pair);
-    make("dd", value === null ? "default" : String(value), pair);
+    const text = typeof value === "object" ? JSON.stringify(value) : String(value);
+    make("dd", value === null ? "default" : text, pair);
   }
 }
 
