@@ -48,7 +48,7 @@ def test_good_environment_passes_every_check():
     [
         ("Image", "observation space", "error", "'observation' must be a vector", "FlattenObserv"),
         ("Discrete", "action space", "error", "must be a bounded, one-dim", "discrete actions"),
-        ("Unbounded", "action space", "error", "must be a bounded, one-dim", "RescaleAction"),
+        ("Unbounded", "action space", "error", "must be a bounded, one-dim", "finite low and high"),
         ("Endless", "max_episode_steps", "error", "no max_episode_steps", "gymnasium.register"),
         ("NoReward", "compute_reward", "error", "no method compute_reward", "add it"),
         ("PaysOne", "compute_reward", "error", "must lie in [-1, 0]", "reward_shift to -1"),

@@ -128,7 +128,7 @@ def test_reported_success_takes_precedence_over_the_reward():
             "Discrete-v0",
             "action space must be a bounded, one-dim.*discrete actions are not supported",
         ),
-        ("Unbounded-v0", "action space must be a bounded, one-dim.*RescaleAction"),
+        ("Unbounded-v0", "action space must be a bounded, one-dim.*finite low and high"),
         ("Matrix-v0", "action space must be a bounded, one-dim.*ActionWrapper"),
         ("NoneReward-v0", "has no method compute_reward"),
         ("FailsAtReset-v0", r"reset failed: KeyError: 'pond' \(.*custom_envs.py, line \d+\)"),

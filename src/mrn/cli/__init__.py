@@ -52,13 +52,19 @@ def main() -> None:
         if arguments and arguments[0] in COMMANDS:
             old = arguments[0]
             raise UserError(f"mrn {old} was renamed to mrn {COMMANDS[old]}")
+        table = commands(arguments)
+        config = (tyro.conf.PositionalRequiredArgs, tyro.conf.OmitArgPrefixes)
+        if arguments and arguments[0] in table:  # errors then refer to the help of this command
+            name, *rest = arguments
+            tyro.cli(table[name], prog=f"mrn {name}", args=rest, config=config)
+            return
         tyro.extras.subcommand_cli_from_dict(
-            commands(arguments),
+            table,
             prog="mrn",
             description=(
                 "Goal-conditioned reinforcement learning with metric critics. "
                 "`mrn COMMAND --help` describes a command, `mrn --version` prints the version."
             ),
             args=arguments,
-            config=(tyro.conf.PositionalRequiredArgs, tyro.conf.OmitArgPrefixes),
+            config=config,
         )

@@ -60,9 +60,9 @@ def video(
         force: Overwrite an existing file.
     """
     import mrn
-    from mrn.agent import output_folder
     from mrn.integrations.video import record
     from mrn.runs.layout import VIDEO
+    from mrn.training.weights import output_folder
 
     agent = mrn.load(run, weights, "cpu")
     out = output_folder(run) / VIDEO if out is None else out

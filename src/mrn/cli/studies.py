@@ -60,8 +60,8 @@ def inspect(
         force: Overwrite existing files.
     """
     import mrn
-    from mrn.agent import output_folder
     from mrn.studies.inspection import measure, report
+    from mrn.training.weights import output_folder
     from mrn.utils.plotting import import_pyplot
 
     import_pyplot()  # fail before the rollouts if Matplotlib is missing

@@ -4,7 +4,7 @@ import argparse
 import dataclasses
 import json
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,7 +49,7 @@ def train_command(arguments: Sequence[str]) -> Callable[..., None]:
         name = option.strip("-").partition("=")[0].removeprefix("no-").replace("-", "_")
         if name not in settings and (message := renamed(name, flag=True)):
             raise UserError(message)
-        if error := other_algorithms_setting(name, algo):
+        if error := other_algorithms_setting(name, algo) or _abbreviated(name, settings):
             raise error
     if base:
         kept = ("schedule", "replay") + (("algo_config",) if base.algo == algo else ())
@@ -95,6 +95,16 @@ def train_command(arguments: Sequence[str]) -> Callable[..., None]:
         default = dataclasses.replace(base, algo=algo, critic=critic, **groups)
         train.__kwdefaults__ = {**(train.__kwdefaults__ or {}), "run": default}
     return train
+
+
+def _abbreviated(name: str, settings: Iterable[str]) -> UserError | None:
+    """Return the error for the initials of a setting, such as `lr`, or None."""
+    for setting in settings:
+        if name == "".join(word[0] for word in setting.split("_")):
+            return UserError(
+                f"unknown option --{name}. Did you mean --{setting.replace('_', '-')}?"
+            )
+    return None
 
 
 def _read_config(file: Path) -> Config:
@@ -187,7 +197,7 @@ def evaluate(
         json_: Print the results as JSON.
     """
     import mrn
-    from mrn.agent import find_weights
+    from mrn.training.weights import find_weights
 
     file = find_weights(run, weights)
     agent = mrn.load(file, device=device)

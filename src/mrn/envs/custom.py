@@ -22,7 +22,7 @@ from mrn.envs.requirements import (
 from mrn.envs.success import EnvSuccess
 from mrn.envs.tasks import ENVPOOL_ENV_IDS, TASKS, Task, TaskSpec
 from mrn.utils.errors import UserError, unknown_name
-from mrn.utils.plugins import describe_error, import_plugin
+from mrn.utils.plugins import describe_error, describe_module, import_plugin
 
 
 def make_env(env_id: str, kwargs: Mapping[str, Any] | None = None) -> gym.Env[Any, Any]:
@@ -38,13 +38,17 @@ def make_env(env_id: str, kwargs: Mapping[str, Any] | None = None) -> gym.Env[An
     register_robotics()
     module, _, name = env_id.rpartition(":")
     registered = set(gym.registry)
-    if module:
-        import_plugin(module)
+    imported = import_plugin(module) if module else None
     try:
         return gym.make(name, **(kwargs or {}))
     except gym.error.UnregisteredEnv:
-        if module:
+        if imported:
             candidates = _ids_of(module) | (set(gym.registry) - registered)
+            if not candidates:
+                raise UserError(
+                    f"unknown environment {env_id!r}: {describe_module(imported)} registers no "
+                    "environment. If this is not your module, rename yours"
+                ) from None
             raise unknown_name(
                 "environment", env_id, sorted(f"{module}:{i}" for i in candidates)
             ) from None
@@ -59,7 +63,7 @@ def make_env(env_id: str, kwargs: Mapping[str, Any] | None = None) -> gym.Env[An
         raise UserError(f"cannot make environment {env_id!r}: {error}") from error
     except gym.error.Error as error:
         raise UserError(f"cannot make environment {env_id!r}: {error}") from error
-    except Exception as error:  # a custom constructor may raise anything
+    except (Exception, SystemExit) as error:  # a custom constructor may raise anything
         raise UserError(f"cannot make environment {env_id!r}: {describe_error(error)}") from error
 
 
@@ -175,8 +179,19 @@ def _ids_of(module: str) -> set[str]:
 
 
 def _similar_ids(name: str) -> list[str]:
-    """Return the registered ids that share a prefix with the name, for the error message."""
-    return sorted(env_id for env_id in gym.registry if env_id.lower().startswith(name.lower()[:5]))
+    """Return the ids that share a prefix with the name and can be used, for the error message.
+
+    Left out are old versions, which need mujoco-py, the environments of Gymnasium itself, which
+    have no goals, and dense rewards that may be below -1.
+    """
+
+    def is_usable(env_id: str) -> bool:
+        has_goals = not str(gym.registry[env_id].entry_point).startswith("gymnasium.envs")
+        in_range = "Dense" not in env_id or env_id in ENVPOOL_ENV_IDS
+        return has_goals and in_range and _latest_version(env_id) == env_id
+
+    similar = (env_id for env_id in gym.registry if env_id.lower().startswith(name.lower()[:5]))
+    return sorted(filter(is_usable, similar))
 
 
 def _latest_version(env_id: str) -> str:

@@ -86,7 +86,7 @@ def action_space(env: gym.Env[Any, Any], where: str) -> spaces.Box:
         remedy = "declare it with dtype=np.float32 and round the action in step"
         raise UnsupportedEnvError(where, problem, remedy)
     if not action.is_bounded():
-        remedy = "set its bounds with gymnasium.wrappers.RescaleAction"
+        remedy = "give it finite low and high, and clip or scale the action in step"
         raise UnsupportedEnvError(where, problem, remedy)
     return action
 

@@ -32,8 +32,14 @@ def import_plugin(module: str) -> ModuleType:
                 f"folder ({here})"
             ) from None
         raise UserError(f"cannot import {module!r}: {describe_error(error)}") from error
-    except Exception as error:  # user code can raise anything, for example a SyntaxError
+    except (Exception, SystemExit) as error:  # user code can raise anything
         raise UserError(f"cannot import {module!r}: {describe_error(error)}") from error
+
+
+def describe_module(module: ModuleType) -> str:
+    """Return the name and file of a module, which may shadow a user's module of the same name."""
+    file = getattr(module, "__file__", None) or "built into Python"
+    return f"module {module.__name__!r} ({file})"
 
 
 def find_plugin(
@@ -60,7 +66,8 @@ def find_plugin(
         return table[name]
     imported = import_plugin(module)
     if not hasattr(imported, attribute):
-        raise UserError(f"cannot find {kind} {name!r}: module {module!r} has no {attribute!r}")
+        where = describe_module(imported)
+        raise UserError(f"cannot find {kind} {name!r}: {where} has no {attribute!r}")
     found: T = getattr(imported, attribute)
     if not fits(found):
         raise UserError(f"{kind} {name!r} must be {wanted}, got {found!r}")
