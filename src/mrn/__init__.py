@@ -6,16 +6,18 @@ from typing import Any
 
 import torch
 
-from mrn.agent import Agent, find_weights
+from mrn.agent import Agent
 from mrn.config import Config
 from mrn.critics import make_critic
 from mrn.integrations.tracking import open_trackers
 from mrn.recipes import DEFAULT_RECIPE
 from mrn.training.evaluation import Evaluation
-from mrn.training.loop import Callback, run
+from mrn.training.loop import Callback, as_callbacks, run
 from mrn.training.reach import Reach
+from mrn.training.weights import find_weights
 from mrn.utils.device import find_device
 from mrn.utils.errors import RunError, UserError
+from mrn.utils.files import as_path
 from mrn.version import __version__
 
 __all__ = [
@@ -67,7 +69,8 @@ def train(
         KeyboardInterrupt: Ctrl-C or SIGTERM stopped the run; it is saved and can be resumed.
     """
     config = Config.of(task, **({"recipe": DEFAULT_RECIPE} | settings))
-    folder = Path("runs") / config.folder if run_dir is None else Path(run_dir)
+    callbacks = as_callbacks(callbacks)
+    folder = Path("runs") / config.folder if run_dir is None else as_path("run_dir", run_dir)
     with open_trackers(track, folder) as trackers:
         return run(config, folder, progress, resume, [*callbacks, *trackers])
 

@@ -16,7 +16,6 @@ from mrn.config import Config
 from mrn.critics import Critic, Dims, make_critic
 from mrn.envs import Observation, Task, TaskSpec, find_task
 from mrn.replay import Normalizer
-from mrn.runs.layout import WEIGHTS, weights_file
 from mrn.runs.policy_file import (
     check_tensors,
     compress_policy,
@@ -25,10 +24,10 @@ from mrn.runs.policy_file import (
     write_policy,
 )
 from mrn.utils.device import find_device
-from mrn.utils.errors import UserError, lookup
+from mrn.utils.errors import UserError
+from mrn.utils.files import as_path
 from mrn.utils.seeding import make_generator, seeded_weights
 from mrn.utils.validation import from_dict
-from mrn.zoo import find_entry
 
 if TYPE_CHECKING:
     from mrn.training.evaluation import Evaluation
@@ -224,7 +223,7 @@ class Agent:
         about: dict[str, Any] = {"config": self.config.to_dict(), "task": vars(self.spec)}
         if small:
             about, tensors = about | {"small": True}, compress_policy(tensors)
-        write_policy(Path(path), about, tensors)
+        write_policy(as_path("path", path), about, tensors)
 
     @classmethod
     def load(cls, path: str | Path, device: str | torch.device = "auto") -> "Agent":
@@ -235,7 +234,8 @@ class Agent:
         Raises:
             UserError: The file is missing, damaged or not a policy.
         """
-        about, tensors = read_policy(Path(path))
+        path = as_path("path", path)
+        about, tensors = read_policy(path)
         config = Config.from_json(about.get("config"), str(path))
         spec = from_dict(TaskSpec, about.get("task"), str(path))
         with torch.device("meta"):  # compare sizes before allocating memory for them
@@ -269,31 +269,3 @@ def _state_dict(algorithm: nn.Module, normalizer: nn.Module) -> dict[str, Tensor
         for part, module in parts.items()
         for name, value in module.state_dict().items()
     }
-
-
-def find_weights(run: str | Path, weights: str = "latest") -> Path:
-    """Return the weights file of a run folder or of `zoo:NAME`, or the given file itself.
-
-    Raises:
-        UserError: There is no such file, or `weights` is unknown.
-    """
-    path = find_entry(run) or Path(run)
-    lookup("weights", weights, dict.fromkeys(WEIGHTS))
-    if path.is_dir():
-        path = weights_file(path, weights)
-        if not path.exists():
-            reason = "it is not a run folder, or no epoch is finished yet"
-            if find_entry(run):
-                reason = "zoo policies have only their latest weights"
-            raise UserError(f"{run} has no {path.name}: {reason}")
-    elif not path.exists():
-        raise UserError(f"no run folder or weights file {run}")
-    elif weights != WEIGHTS[0]:
-        raise UserError(f"{run} is a weights file; pass its run folder to choose {weights!r}")
-    return path
-
-
-def output_folder(run: str | Path) -> Path:
-    """Return where to write files about a run: its folder, or the current one for the zoo."""
-    path = Path(run)
-    return path if path.is_dir() else path.parent

@@ -112,7 +112,7 @@ def test_runs_are_read_without_importing_custom_modules(
         assert "--exploration-noise=0.1" in arguments
         assert arguments[arguments.index("--layers") :][:3] == ["--layers", "5", "6"]
         assert [second.seed, *second.success] == [2, 0.5, 0.7]
-    with pytest.raises(SystemExit, match="it was imported"):  # resuming needs the module
+    with pytest.raises(mrn.UserError, match="it was imported"):  # resuming needs the module
         read_config(project / "runs" / first.config.folder)
     warnings = summarize(group(find_runs(project / "recipes"))[""]).warnings
     assert [
@@ -172,7 +172,7 @@ def test_jobs_in_other_folders_import_modules_of_the_sweep(project, monkeypatch,
     [
         (
             "my_lab.ideas:smal",
-            "cannot find critic 'my_lab.ideas:smal': module 'my_lab.ideas' has no 'smal'",
+            "'my_lab.ideas:smal': module 'my_lab.ideas' .*ideas.py\\) has no 'smal'",
         ),
         (
             "my_lab.ideas:number",

@@ -1,7 +1,8 @@
 """The training loop: envs -> rollout -> replay -> algorithm.update -> evaluate -> run folder."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from mrn.agent import Agent
 from mrn.config import Config
@@ -14,11 +15,24 @@ from mrn.training.progress import print_line
 from mrn.training.setup import ActiveRun, open_run, prepare_run
 from mrn.training.trainer import Trainer
 from mrn.utils.device import torch_threads
+from mrn.utils.errors import UserError
 from mrn.utils.seeding import derive_seed
 
 Callback = Callable[[Agent, Row], bool | None]
 """Function called after each epoch, once weights and metrics are saved. It receives the agent and
 the epoch's metrics. Training stops if it returns True."""
+
+
+def as_callbacks(callbacks: Any) -> list[Callback]:
+    """Return a user's callbacks as a list.
+
+    Raises:
+        UserError: They are not a list of functions.
+    """
+    functions: list[Any] = list(callbacks) if isinstance(callbacks, Iterable) else [None]
+    if not all(map(callable, functions)):
+        raise UserError(f"callbacks must be a list of functions, got {callbacks!r}")
+    return functions
 
 
 def run(

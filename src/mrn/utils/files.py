@@ -66,6 +66,17 @@ def write_atomically(path: Path, content: bytes) -> None:
         ) from error
 
 
+def as_path(name: str, value: Any) -> Path:
+    """Return a path that a user gave.
+
+    Raises:
+        UserError: The value is not a path; `name` identifies it.
+    """
+    if not isinstance(value, str | os.PathLike):
+        raise UserError(f"{name} must be a path, got {value!r}")
+    return Path(value)
+
+
 def make_writable_folder(path: Path, remedy: str = "choose another folder") -> None:
     """Create a folder with its parents if needed, and check that it is writable.
 

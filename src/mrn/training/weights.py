@@ -1,0 +1,45 @@
+"""Lookup of the weights that a user names: a run folder, a file, or a policy of the zoo."""
+
+from pathlib import Path
+
+from mrn.envs import EXTRA_TASKS, TASKS
+from mrn.runs.layout import WEIGHTS, weights_file
+from mrn.utils.errors import UserError, lookup
+from mrn.utils.files import as_path
+from mrn.zoo import PREFIX, entries, find_entry
+
+
+def find_weights(run: str | Path, weights: str = "latest") -> Path:
+    """Return the weights file of a run folder or of `zoo:NAME`, or the given file itself.
+
+    Raises:
+        UserError: There is no such file, or `weights` is unknown.
+    """
+    path = find_entry(run) or as_path("run", run)
+    lookup("weights", weights, dict.fromkeys(WEIGHTS))
+    if path.is_dir():
+        path = weights_file(path, weights)
+        if not path.exists():
+            reason = "it is not a run folder, or no epoch is finished yet"
+            if find_entry(run):
+                reason = "zoo policies have only their latest weights"
+            raise UserError(f"{run} has no {path.name}: {reason}")
+    elif not path.exists():
+        raise UserError(f"no run folder or weights file {run}{_hint(str(run))}")
+    elif weights != WEIGHTS[0]:
+        raise UserError(f"{run} is a weights file; pass its run folder to choose {weights!r}")
+    return path
+
+
+def _hint(name: str) -> str:
+    """Return what a task's name may stand for; a policy has another name than its task."""
+    if name in entries():
+        return f"; {PREFIX}{name} is a pretrained policy for this task"
+    is_task = name in TASKS or name in EXTRA_TASKS
+    return f"; it is a task: train a policy first, with `mrn train {name}`" if is_task else ""
+
+
+def output_folder(run: str | Path) -> Path:
+    """Return where to write files about a run: its folder, or the current one for the zoo."""
+    path = Path(run)
+    return path if path.is_dir() else path.parent
