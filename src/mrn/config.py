@@ -63,7 +63,7 @@ class Config(Validated):
     async_envs: bool = False
     """Run each Gymnasium environment in its own process."""
     env_timeout: Annotated[float, Bounds(ge=1e-3, le=1e6)] = 60.0
-    """Seconds to wait for an environment process before giving up."""
+    """Seconds to wait for an environment process, also for its start (with `async_envs`)."""
     reward_shift: Annotated[float, Bounds(ge=-1, le=0)] = 0.0
     """Constant added to the rewards of a custom environment. The sum must lie in [-1, 0]."""
     env_kwargs: Annotated[dict[str, Any], JSON_TABLE] = field(default_factory=dict, hash=False)

@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from multiprocessing.util import Finalize
 from typing import Any
 
@@ -14,7 +14,13 @@ from mrn.envs.vector import GoalVectorEnv, Observation, Step, as_observation, ba
 from mrn.utils.errors import RunError, UserError
 from mrn.utils.plugins import describe_error
 from mrn.utils.seeding import derive_seed
-from mrn.utils.signals import kill_children_on_error
+from mrn.utils.signals import kill_children_on_error, time_limit
+
+
+def start_limit(seconds: float) -> AbstractContextManager[None]:
+    """Return the time limit for creating environments that run in worker processes."""
+    message = f"not finished within {seconds:g} seconds; fix it, or increase env_timeout"
+    return time_limit(seconds, message)
 
 
 class GymnasiumEnv(GoalVectorEnv):
@@ -39,7 +45,7 @@ class GymnasiumEnv(GoalVectorEnv):
             task: The task.
             num_envs: Number of environments.
             async_envs: Run each environment in a worker process.
-            timeout: Seconds to wait for a worker process.
+            timeout: Seconds to wait for a worker process, also for its start.
             first: Index of the first environment among all ranks.
 
         Raises:
@@ -57,7 +63,7 @@ class GymnasiumEnv(GoalVectorEnv):
             parent = os.getpid()
             makers = [lambda: make_worker_env(task, parent)] * num_envs
             self._wait_kwargs = {"timeout": timeout}
-            with kill_children_on_error(), self._report_errors("start"):
+            with kill_children_on_error(), self._report_errors("start"), start_limit(timeout):
                 self.envs = gym.vector.AsyncVectorEnv(makers)
             # At exit, multiprocessing would send SIGTERM to workers that were not closed, which
             # they ignore, and wait for them.

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from mrn.config import Config
 from mrn.critics import find_critic
 from mrn.distributed import Ranks, command_here
 from mrn.envs import GoalVectorEnv, Task, find_task, make_envs
+from mrn.envs.gymnasium_engine import start_limit
 from mrn.runs.checkpoint import Checkpoints
 from mrn.runs.provenance import check_processes, with_original_machine
 from mrn.runs.run_dir import NullRunDir, RunDir, is_finished_run
@@ -102,7 +103,8 @@ def prepare_run(config: Config, folder: Path, resume: bool, ranks: Ranks) -> Run
     # config.json keeps the settings as given; only this process uses the original machine's.
     local = with_original_machine(config, folder) if resume else config
     device = find_device(local.device)
-    task = find_task(config.task, config.reward_shift, config.env_kwargs)
+    with start_limit(config.env_timeout) if config.async_envs else nullcontext():
+        task = find_task(config.task, config.reward_shift, config.env_kwargs)
     return RunContext(
         config=resolve_epochs(config, task),
         folder=folder,

@@ -90,6 +90,28 @@ def kill_children_on_error() -> Iterator[None]:
         raise
 
 
+@contextmanager
+def time_limit(seconds: float, message: str) -> Iterator[None]:
+    """Raise `multiprocessing.TimeoutError` in this block after some time.
+
+    It relies on SIGALRM, which Python handles only in the main thread; other threads wait forever.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise multiprocessing.TimeoutError(message)
+
+    previous = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
 def set_parent_death_signal(number: int) -> None:
     """Send this process a signal when its parent exits (Linux only)."""
     with suppress(AttributeError, OSError):
