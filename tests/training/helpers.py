@@ -22,7 +22,7 @@ TINY = {
 
 
 def tiny_run(folder: Path, task: str = "FetchReach", **settings) -> mrn.Agent:
-    return mrn.train(task, run_dir=folder, progress=False, **(TINY | settings))
+    return mrn.train(task, run_dir=folder, **({"progress": False} | TINY | settings))
 
 
 def metrics(folder: Path, timings: bool = False) -> list[dict[str, str]]:

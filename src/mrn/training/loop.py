@@ -14,7 +14,7 @@ from mrn.training.evaluation import evaluate
 from mrn.training.progress import print_line
 from mrn.training.setup import ActiveRun, open_run, prepare_run
 from mrn.training.trainer import Trainer
-from mrn.utils.device import torch_threads
+from mrn.utils.device import threads_stall, torch_threads
 from mrn.utils.errors import UserError
 from mrn.utils.seeding import derive_seed
 
@@ -110,6 +110,12 @@ def print_summary(active: ActiveRun) -> None:
     active.display.print(
         f"on {context.device}{processes}, replay {memory:,.0f} MiB, in {context.folder}"
     )
+    on_cpu = active.display.shown and context.device.type == "cpu"
+    if on_cpu and threads_stall(context.threads):
+        active.display.print(
+            f"warning: updates are slow with {context.threads} threads, because other programs use "
+            "the cores; try --threads 1"
+        )
 
 
 def start_or_resume(active: ActiveRun) -> None:

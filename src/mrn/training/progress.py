@@ -26,7 +26,7 @@ class TrainingProgress:
 
     def __init__(self, title: str, epochs: int, cycles: int, shown: bool) -> None:
         """Create the display; it prints nothing unless `shown`."""
-        self.epochs, self.cycles = epochs, cycles
+        self.epochs, self.cycles, self.shown = epochs, cycles, shown
         self.first_epoch = 1  # of this process, for the remaining time
         self.console = Console(file=sys.stdout, highlight=False, quiet=not shown)
         self.started = time.perf_counter()

@@ -5,6 +5,7 @@ import gc
 import math
 import os
 import platform
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,8 @@ ANY_GPU = ("auto", "cuda")
 """Device names that select any available GPU."""
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """CPU quota and period of a Linux container (cgroup v2)."""
+MAX_SLOWDOWN = 2.0
+"""Slowdown by more threads that counts as a stall; it is ten times or more on a busy machine."""
 
 
 def find_device(name: str | torch.device) -> torch.device:
@@ -105,6 +108,25 @@ def torch_threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def threads_stall(count: int) -> bool:
+    """Return whether PyTorch is much slower with `count` threads than with one.
+
+    On a busy machine a matrix product waits for the thread that has no core at the moment.
+    """
+    return count > 1 and _product_seconds(count) > MAX_SLOWDOWN * _product_seconds(1)
+
+
+def _product_seconds(threads: int, repeats: int = 20) -> float:
+    """Return the time of matrix products of the size that an update has."""
+    batch, weights = torch.ones(1024, 256), torch.ones(256, 256)
+    with torch_threads(threads):
+        batch @ weights  # starts the threads
+        started = time.perf_counter()
+        for _ in range(repeats):
+            batch @ weights
+        return time.perf_counter() - started
 
 
 @contextmanager
