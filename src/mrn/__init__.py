@@ -80,7 +80,8 @@ def load(run: str | Path, weights: str = "latest", device: str | torch.device = 
 
     Args:
         run: A run folder, a weights file, or `zoo:NAME` for a policy shipped with the package.
-        weights: `latest`, or `best` for the epoch with the highest success rate.
+        weights: `latest`, or `best` for the epoch with the highest success rate in its evaluation.
+            Evaluate it again before quoting it: `Agent.selection` is biased upward.
         device: `cpu`, `cuda`, `cuda:N`, `auto`, or a `torch.device`.
 
     Raises:

@@ -1,6 +1,7 @@
 """Agent: a trained policy with predict, evaluate, reach and save."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,11 +28,24 @@ from mrn.utils.device import find_device
 from mrn.utils.errors import UserError
 from mrn.utils.files import as_path
 from mrn.utils.seeding import make_generator, seeded_weights
-from mrn.utils.validation import from_dict
+from mrn.utils.validation import Fraction, NonNegativeInt, PositiveInt, Validated, from_dict
 
 if TYPE_CHECKING:
     from mrn.training.evaluation import Evaluation
     from mrn.training.reach import Reach
+
+
+@dataclass(frozen=True)
+class Selection(Validated):
+    """How the best epoch was chosen: by the highest success rate of all evaluations so far.
+
+    The maximum of noisy evaluations is biased upward. Evaluate the policy again before quoting it.
+    """
+
+    epoch: PositiveInt
+    success: Fraction | None
+    """Success rate of the evaluation; None without evaluations."""
+    eval_episodes: NonNegativeInt
 
 
 class Agent:
@@ -47,6 +61,8 @@ class Agent:
         self.policy = Policy(self.normalizer, self.algorithm.actor, *bounds).to(device)
         # Separate from the generators of training.
         self._prediction = make_generator(config.seed, "prediction", device)
+        self.selection: Selection | None = None
+        """How the epoch of these weights was chosen; None if they are the latest."""
 
     @cached_property
     def task(self) -> Task:
@@ -221,6 +237,8 @@ class Agent:
         """
         tensors = self.state_dict()
         about: dict[str, Any] = {"config": self.config.to_dict(), "task": vars(self.spec)}
+        if self.selection is not None:
+            about |= {"selection": vars(self.selection)}
         if small:
             about, tensors = about | {"small": True}, compress_policy(tensors)
         write_policy(as_path("path", path), about, tensors)
@@ -245,6 +263,8 @@ class Agent:
             check_tensors(own, tensors, str(path))
         device = device if isinstance(device, torch.device) else find_device(device)
         agent = cls(config, spec, device)
+        if "selection" in about:
+            agent.selection = from_dict(Selection, about["selection"], str(path))
         with torch.no_grad():
             for name, value in agent.state_dict().items():
                 value.copy_(tensors[name])

@@ -51,6 +51,20 @@ def test_progress_bar_fits_80_columns(tmp_path):
     assert max(len(line) for line in lines if line.startswith(("epoch", "FetchReach"))) <= 80
 
 
+def test_eval_states_how_the_best_epoch_was_chosen(tmp_path, monkeypatch, capsys):
+    tiny_run(tmp_path / "run", epochs=1)
+    words = ["eval", str(tmp_path / "run"), "--episodes=2", "--weights"]
+    run_command(monkeypatch, *words, "best")
+    assert re.search(
+        r"epoch 1, the best of .* \(\d+\.\d%, biased upward\)", capsys.readouterr().out
+    )
+    run_command(monkeypatch, *words, "best", "--json")
+    selection = json.loads(capsys.readouterr().out)["selection"]
+    assert (selection["epoch"], selection["eval_episodes"]) == (1, 3)
+    run_command(monkeypatch, *words, "latest")
+    assert "biased" not in capsys.readouterr().out
+
+
 def test_eval_prints_json(tmp_path, monkeypatch, capsys):
     tiny_run(tmp_path / "run", epochs=1)
     run_command(monkeypatch, "eval", str(tmp_path / "run"), "--json", "--episodes=5")

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import mrn
+from mrn.agent import Selection
 from mrn.algorithms import DDPG
 from mrn.replay import ReplayBuffer
 from mrn.runs.metrics import COLUMNS
@@ -131,6 +132,10 @@ def test_best_weights_are_those_of_the_best_epoch(tmp_path, monkeypatch):
     best, latest = (mrn.load(tmp_path / "run", weights) for weights in ("best", "latest"))
     assert same_weights(best, upto_third)
     assert not same_weights(best, latest)
+    assert best.selection == Selection(epoch=3, success=0.8, eval_episodes=3)
+    assert latest.selection is None
+    best.save(tmp_path / "copy.safetensors", small=True)
+    assert mrn.load(tmp_path / "copy.safetensors").selection == best.selection
 
 
 def test_nonempty_folder_is_not_overwritten(tmp_path):

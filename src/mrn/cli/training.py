@@ -205,11 +205,18 @@ def evaluate(
     interval = result.interval
     if json_:
         header = {"task": agent.spec.name, "weights": str(file), "seed": seed, "goal": goal}
+        if agent.selection is not None:
+            header["selection"] = vars(agent.selection)
         results = dataclasses.asdict(result) | {"interval_95": [interval.low, interval.high]}
         print(json.dumps(header | results, indent=2))
         return
     steps = "-" if result.steps_to_success is None else f"{result.steps_to_success:.1f}"
     print(f"{agent.spec.name}: {result.episodes} episodes on {result.engine}, seed {seed}, {file}")
+    if agent.selection is not None and agent.selection.success is not None:
+        print(
+            f"weights                   epoch {agent.selection.epoch}, the best of its evaluations "
+            f"in training ({agent.selection.success:.1%}, biased upward); below are new episodes"
+        )
     if goal is not None:
         print(f"goal                      {','.join(map(str, goal))}")
     print(

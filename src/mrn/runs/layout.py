@@ -22,7 +22,7 @@ def checkpoint_folders(run: Path) -> list[Path]:
 
 
 WEIGHTS = ("latest", "best")
-"""Weights of the last epoch, and of the epoch with the highest success rate."""
+"""Weights of the last epoch, and of the epoch with the highest success rate in its evaluation."""
 
 
 def weights_file(folder: Path, which: str = "latest") -> Path:

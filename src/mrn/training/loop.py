@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mrn.agent import Agent
+from mrn.agent import Agent, Selection
 from mrn.config import Config
 from mrn.distributed import join_ranks
 from mrn.envs import GoalVectorEnv
@@ -168,9 +168,14 @@ def save_weights(trainer: Trainer, folder: Path, success: float | None) -> None:
     """Save the latest weights, also as the best ones if no epoch had a higher success rate."""
     is_best = (success or 0.0) >= trainer.best
     trainer.best = max(trainer.best, success or 0.0)
-    if trainer.ranks.is_main:
-        for name in ("latest", "best") if is_best else ("latest",):
-            trainer.agent.save(weights_file(folder, name))
+    if not trainer.ranks.is_main:
+        return
+    agent = trainer.agent
+    agent.save(weights_file(folder))
+    if is_best:
+        agent.selection = Selection(trainer.epoch, success, trainer.config.schedule.eval_episodes)
+        agent.save(weights_file(folder, "best"))
+        agent.selection = None
 
 
 def is_last_epoch(active: ActiveRun, row: Row, callbacks: Sequence[Callback]) -> bool:
