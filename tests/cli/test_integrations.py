@@ -71,7 +71,7 @@ def test_video(run, tmp_path, monkeypatch, capsys):
     assert "file is a file" in error("file/video.mp4")
     assert "a goal of tests.envs.custom_envs:Draws-v0 has 2 values" in error("--goal", "1,2,3")
     assert "episodes" in error("--episodes", "0")
-    assert "2112 pixels on a side, but at most 2048" in error("--grid", "--episodes", "1089")
+    assert "2640 pixels on a side, but at most 2048" in error("--grid", "--episodes", "1089")
     for package, suffix in (("PIL.Image", "gif"), ("imageio_ffmpeg", "mp4")):
         with monkeypatch.context() as without:
             without.setitem(sys.modules, package, None)
@@ -81,7 +81,7 @@ def test_video(run, tmp_path, monkeypatch, capsys):
     assert sorted(path.name for path in tmp_path.rglob("*.*")) == ["latest.safetensors"]
     out = video("--episodes", "1")
     assert "Wrote run/video.mp4: " in out
-    assert " of 1 episodes reach their goal, 96 x 64 pixels, 1.9 s" in out
+    assert " of 1 episodes reach their goal, 96 x 80 pixels, 1.9 s" in out
     content = (run / "video.mp4").read_bytes()
     assert "run/video.mp4 already exists; use force to overwrite it" in error()
     assert (run / "video.mp4").read_bytes() == content

@@ -211,6 +211,9 @@ def test_actions_have_the_dtype_of_the_space():
 def test_error_locates_a_nan():
     with (
         make_envs(find_task(f"{MODULE}GoesNaN-v0").spec, 2) as envs,
-        pytest.raises(UserError, match=r"environment's achieved \(environment 0, step 3\)"),
+        pytest.raises(
+            UserError,
+            match=r"the achieved_goal of the environment is not finite \(environment 0, step 3\)",
+        ),
     ):
         collect_episodes(envs, lambda o: np.zeros((2, 2)), Episodes.allocate(envs.task, 2), seed=0)

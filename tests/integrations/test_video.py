@@ -254,9 +254,9 @@ RENDERING_OFF = {"MUJOCO_GL": "off"}
 @pytest.mark.parametrize(
     ("task", "variables", "reason"),
     [
-        ("FetchReach", NO_DRIVER, "by egl it fails ("),
-        ("FetchReach", RENDERING_OFF, "MUJOCO_GL is one of egl"),
-        ("HandReach", RENDERING_OFF, "MUJOCO_GL is one of egl"),
+        ("FetchReach", NO_DRIVER, "egl failed ("),
+        ("FetchReach", RENDERING_OFF, "MUJOCO_GL must be one of egl"),
+        ("HandReach", RENDERING_OFF, "MUJOCO_GL must be one of egl"),
     ],
 )
 def test_missing_opengl_shows_what_to_install(tmp_path, task, variables, reason):
@@ -265,7 +265,7 @@ def test_missing_opengl_shows_what_to_install(tmp_path, task, variables, reason)
     words, env = [MRN, "video", tmp_path, "video.mp4"], os.environ | variables
     done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, env=env)
     assert done.returncode == 2
-    assert done.stderr.startswith("error: MuJoCo cannot draw here: ")
+    assert done.stderr.startswith("error: MuJoCo cannot render on this machine: ")
     assert reason in done.stderr
     assert f"apt-get install {PACKAGES}" in done.stderr
     assert "Traceback" not in done.stderr

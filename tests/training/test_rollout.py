@@ -69,6 +69,6 @@ def test_numbers_beyond_float32_are_rejected(value, fits, monkeypatch):
             played = collect_episodes(envs, lambda _: np.zeros((2, 2)), into, seed=0)
             assert (played.state[1, 1:, 0] == np.float32(value)).all()
         else:
-            message = r"the state of the environment is not finite \(environment 1, step 1\)"
+            message = r"the observation of the environment is not finite \(environment 1, step 1\)"
             with pytest.raises(RunError, match=message):
                 collect_episodes(envs, lambda _: np.zeros((2, 2)), into, seed=0)

@@ -76,12 +76,16 @@ def iter_rollouts(
         yield Episodes(*(values[:needed] for values in played))
 
 
+KEYS = {"state": "observation", "achieved": "achieved_goal", "goal": "desired_goal"}
+"""Keys of a goal environment's observation, by the names of `Observation`."""
+
+
 def _store(into: Episodes, t: int, observation: Observation, first: int) -> None:
     for name, value in observation._asdict().items():
         stored = getattr(into, name)[:, t]
         with np.errstate(over="ignore"):  # values beyond float32 fail the check below
             stored[:] = value
-        _check_finite(f"{name} of the environment", stored, t, first)
+        _check_finite(f"{KEYS[name]} of the environment", stored, t, first)
 
 
 def _check_finite(name: str, value: np.ndarray, t: int, first: int, remedy: str = "") -> None:
