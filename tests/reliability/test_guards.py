@@ -28,7 +28,11 @@ FILE = str(Path(__file__).parents[1] / "envs" / "custom_envs.py")
 @pytest.mark.parametrize(
     ("env", "options", "message"),
     [
-        ("GoesNaN-v0", (), "the achieved_goal of the environment is not finite (environment 0, step"),
+        (
+            "GoesNaN-v0",
+            (),
+            "the achieved_goal of the environment is not finite (environment 0, step",
+        ),
         ("PaysNaN-v0", (), "not a finite number in the reward (environment 0): nan"),
         ("Raises-v0", (), "ZeroDivisionError: division by zero in the simulator (" + FILE),
         ("Raises-v0", ("--async-envs",), "division by zero in the simulator (" + FILE),
