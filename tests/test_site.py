@@ -67,13 +67,15 @@ def test_shown_commands_have_valid_arguments(page, line, monkeypatch):
     """Parse each command line of a page without running it."""
     words = shlex.split(line.partition(" -m ")[2] or line, comments=True)
     arguments = [word for word in words[1:] if word != "--help"]
+    called = []
     available = {
-        name: functools.wraps(function)(lambda *_, **__: None)
+        name: functools.wraps(function)(lambda *_, _name=name, **__: called.append(_name))
         for name, function in cli.commands(arguments).items()
     }
     monkeypatch.setattr(cli, "commands", lambda arguments=(): available)
     monkeypatch.setattr("sys.argv", ["mrn", *arguments])
     cli.main()
+    assert called == arguments[:1]
 
 
 def test_readme_stays_short():

@@ -4,6 +4,7 @@ import importlib
 import inspect
 import json
 import sys
+import warnings
 
 import gymnasium as gym
 import numpy as np
@@ -249,7 +250,11 @@ def test_positive_rewards_warn_once(algorithm):
 
 
 def test_positive_rewards_are_accepted_by_critics_without_a_sign():
-    make_model(TD3, critic="monolithic", env_id="PositiveWalk-v0").learn(60)  # no warning
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = make_model(TD3, critic="monolithic", env_id="PositiveWalk-v0").learn(60)
+    assert not [each for each in caught if "metric critic" in str(each.message)]
+    assert model.num_timesteps == 60
 
 
 def test_missing_package_shows_the_install_command(monkeypatch):
