@@ -20,7 +20,6 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
         "warmup_episodes": 200,
         "tau": 0.1,
         "target_update_interval": 4,
-        "policy_delay": 2,
         "action_penalty": 0.3,
         "redraws": 4,
     },
