@@ -1,8 +1,34 @@
 """Batch of transitions that algorithms learn from."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
 
 from torch import Tensor
+
+from mrn.utils.validation import Bounds, Fraction, Validated
+
+
+@dataclass(frozen=True)
+class TrajectorySampling(Validated):
+    """How to sample `Trajectory`."""
+
+    discount: Fraction
+    """gamma: a future goal lies k steps ahead with probability proportional to gamma^k."""
+    next_state_prob: Fraction = 1.0
+    """Probability that the waypoint is the next state."""
+    waypoint_decay: Annotated[float, Bounds(ge=0, lt=1)] = 0.0
+    """beta: otherwise the waypoint lies k steps ahead with probability (1 - beta) beta^(k-1), but
+    at most as far as the future goal."""
+
+
+class Trajectory(NamedTuple):
+    """What followed each transition in its own episode, tensors of shape (B, ...)."""
+
+    achieved: Tensor  # goal achieved at the next state
+    future_goal: Tensor  # goal achieved `future_steps` actions after the state
+    future_steps: Tensor  # at least 1
+    waypoint: Tensor  # state `waypoint_steps` actions after the state
+    waypoint_steps: Tensor  # between 1 and `future_steps`
 
 
 class Batch(NamedTuple):
@@ -18,3 +44,5 @@ class Batch(NamedTuple):
     steps_to_goal: Tensor
     # The same transitions, all relabeled; only for algorithms with `uses_relabeled`.
     relabeled: "Batch | None" = None
+    # What followed the transitions; only for algorithms with `trajectory_sampling`.
+    trajectory: Trajectory | None = None

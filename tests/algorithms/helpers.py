@@ -1,10 +1,12 @@
 """Small algorithms and random batches for them."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
 from mrn.algorithms import Algorithm
-from mrn.batch import Batch
+from mrn.batch import Batch, Trajectory
 from mrn.critics import Critic, Dims, make_critic
 
 DIMS = Dims(state=6, action=3, goal=2)
@@ -43,13 +45,26 @@ def random_batch(size: int = 64, seed: int = 1) -> Batch:
         terminated=torch.rand(size, generator=g) < 0.2,
         steps_to_goal=all_steps,
     )
-    return batch._replace(relabeled=same)
+    future_steps = torch.randint(1, 20, (size,), generator=g).float()
+    trajectory = Trajectory(
+        achieved=torch.randn(size, DIMS.goal, generator=g),
+        future_goal=torch.randn(size, DIMS.goal, generator=g),
+        future_steps=future_steps,
+        waypoint=torch.randn(size, DIMS.state, generator=g),
+        waypoint_steps=(future_steps / 2).ceil(),
+    )
+    return batch._replace(relabeled=same, trajectory=trajectory)
+
+
+def map_tensors(function: Callable[[Tensor], Tensor], batch):
+    """Apply a function to every tensor of a batch, including those of nested tuples."""
+    if isinstance(batch, Tensor):
+        return function(batch)
+    return batch and type(batch)(*(map_tensors(function, each) for each in batch))
 
 
 def double(batch: Batch) -> Batch:
-    relabeled = batch.relabeled and double(batch.relabeled)
-    columns = (x.double() if x.is_floating_point() else x for x in batch[:-1])
-    return Batch(*columns, relabeled)  # type: ignore[arg-type]
+    return map_tensors(lambda x: x.double() if x.is_floating_point() else x, batch)
 
 
 def generator(seed: int = 5) -> torch.Generator:

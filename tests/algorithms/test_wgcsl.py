@@ -102,11 +102,11 @@ def test_gradients_equal_the_textbook_computation(critic):
     plain = copy.deepcopy(agent)
     losses = agent.compute_gradients(batch, 3)
 
-    s, a, g, s2, r, end, _, relabeled = batch
+    s, a, g, s2, r, end, _, relabeled, *_ = batch
     next_q = plain.critic_target(s2, plain.actor_target(s2, g), g).detach()
     critic_loss = F.mse_loss(plain.critic(s, a, g), (r + 0.98 * next_q * ~end).clamp(-50, 0))
     mean_q = plain.critic(s, a, g).mean()
-    _, _, g, _, r, end, k, _ = relabeled  # the policy sees relabeled goals only
+    _, _, g, _, r, end, k, *_ = relabeled  # the policy sees relabeled goals only
     value = plain.critic(s, plain.actor(s, g), g)
     next_value = plain.critic(s2, plain.actor(s2, g), g) * ~end
     advantage = (r + 0.98 * next_value - value).detach()

@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 
+from mrn.batch import Batch
 from mrn.envs import TaskSpec
 from mrn.replay import Episodes, ReplayBuffer
 
@@ -43,3 +44,11 @@ def filled_buffer(capacity: int, lengths: list[list[int]]) -> ReplayBuffer:
         buffer.add(counting_episodes(first, group))
         first += len(group)
     return buffer
+
+
+def same_batch(one: Batch, other: Batch) -> bool:
+    """Return whether two batches are equal, including nested ones."""
+    return all(
+        a is b is None or (torch.equal(a, b) if isinstance(a, torch.Tensor) else same_batch(a, b))
+        for a, b in zip(one, other, strict=True)
+    )

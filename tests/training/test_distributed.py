@@ -14,7 +14,7 @@ from mrn.envs import find_task, make_envs
 from mrn.training.evaluation import evaluate
 from mrn.training.trainer import Trainer
 from mrn.utils.seeding import derive_seed
-from tests.algorithms.helpers import generator, make_algorithm, random_batch
+from tests.algorithms.helpers import generator, make_algorithm, map_tensors, random_batch
 from tests.ranks import run_in_ranks
 from tests.reliability.helpers import same_run
 from tests.training.helpers import TINY, metrics, straight, tiny_run
@@ -52,8 +52,7 @@ def test_ranks_have_equal_weights_after_each_update(algo, tmp_path):
 
 
 def every_other_row(batch: Batch, first: int) -> Batch:
-    relabeled = batch.relabeled and every_other_row(batch.relabeled, first)
-    return Batch(*(column[first::2] for column in batch[:-1]), relabeled)
+    return map_tensors(lambda column: column[first::2], batch)
 
 
 def gradients_of_half_a_batch(agent: str, settings: dict) -> list[torch.Tensor]:

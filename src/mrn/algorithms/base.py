@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from mrn.algorithms.adam import Adam
 from mrn.algorithms.exploration import Explorer
-from mrn.batch import Batch
+from mrn.batch import Batch, TrajectorySampling
 from mrn.critics import Critic, Dims
 from mrn.utils.validation import Bounds, NonNegativeFloat, Validated
 
@@ -44,7 +44,9 @@ class Algorithm(nn.Module, ABC):
     uses_critic: ClassVar[bool] = True
     """Whether the algorithm builds critics. If not, its runs have the critic `none`."""
     uses_relabeled: ClassVar[bool] = False
-    """Whether `update` needs `Batch.relabeled`, a copy of the batch with `her_ratio` = 1."""
+    """Whether `update` needs `Batch.relabeled`, a copy of the batch with every goal relabeled."""
+    trajectory_sampling: TrajectorySampling | None = None
+    """How to sample `Batch.trajectory`, which `update` needs; None if it does not."""
 
     actor: nn.Module
     """Deterministic policy: maps states and goals to actions."""

@@ -211,6 +211,30 @@ class ReplayBuffer:
         """
         return self.achieved.index_select(0, (rows + steps) % self.rows)
 
+    def state_after(self, rows: Tensor, steps: Tensor) -> Tensor:
+        """Return the states `steps` after the given rows of the same episodes, (B, state)."""
+        return self.state.index_select(0, (rows + steps) % self.rows)
+
+    def other_rows(
+        self, rows: Tensor, since_start: Tensor, until_end: Tensor, uniform: Tensor
+    ) -> Tensor:
+        """Return a uniformly drawn row of the other stored episodes for each of the given rows.
+
+        Without another episode, it is the first row of the same one.
+
+        Args:
+            rows: The rows, (B,).
+            since_start: Steps since their episodes started, (B,).
+            until_end: Steps until their episodes end, (B,).
+            uniform: Random numbers in [0, 1), (B,).
+        """
+        oldest, stored = self.oldest % self.rows, self.written - self.oldest
+        others = stored - (since_start + until_end + 1)
+        # Count rows from the oldest one on. Those after the own episode continue at the oldest.
+        ahead = until_end + 1 + (uniform * others).int()
+        number = ((rows - oldest) % self.rows + ahead) % stored
+        return (number + oldest) % self.rows
+
     def first_rows(self, rows: Tensor) -> Tensor:
         """Return the first row of the episode that each of the given rows belongs to."""
         return (rows - self.since_start.index_select(0, rows)) % self.rows

@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+import tyro
+
+from mrn.replay.goal_mix import format_goal_mix, parse_goal_mix
+from mrn.utils.errors import UserError
 from mrn.utils.validation import Bounds, Fraction, Validated
 
 GoalSelectionStrategy = Literal["future", "final", "episode"]
@@ -18,6 +22,31 @@ class ReplayConfig(Validated):
     """Which achieved goals of the same episode can replace a transition's goal."""
     her_ratio: Fraction = 0.8
     """Fraction of sampled transitions that are relabeled."""
+    goal_mix: Annotated[str | None, tyro.conf.arg(metavar="NAME=WEIGHT,...")] = None
+    """Mixture of strategies, instead of the two settings above: `future=0.4,desired=0.4` relabels
+    40% of the transitions by each and keeps the goals of the rest. Strategies: `future`, `final`,
+    `episode`, `geometric` (discounted future), `random` and `desired` (achieved and desired goals
+    of other episodes)."""
     redraws: Annotated[int, Bounds(ge=0, le=100)] = 0
     """Number of times to redraw a sampled transition if nothing moved in its episode, i.e. if the
     goal achieved at its end counts as achieved at its start."""
+
+    def __post_init__(self) -> None:
+        """Validate the settings; accept a mapping as `goal_mix`."""
+        if self.goal_mix is not None:
+            mix = format_goal_mix(parse_goal_mix(self.goal_mix))
+            object.__setattr__(self, "goal_mix", mix)
+        super().__post_init__()
+        defaults = (ReplayConfig.goal_selection_strategy, ReplayConfig.her_ratio)
+        if self.goal_mix and (self.goal_selection_strategy, self.her_ratio) != defaults:
+            raise UserError(
+                f"goal_mix {self.goal_mix!r} replaces goal_selection_strategy and her_ratio: "
+                "leave these two out, or leave goal_mix out"
+            )
+
+    @property
+    def goal_weights(self) -> dict[str, float]:
+        """Probability of each strategy; the other transitions keep their goals."""
+        if self.goal_mix is None:
+            return {self.goal_selection_strategy: self.her_ratio}
+        return parse_goal_mix(self.goal_mix)

@@ -1,29 +1,28 @@
-"""Hindsight experience replay: relabel transitions with goals that their episode achieved.
+"""Hindsight experience replay: relabel transitions with goals that episodes achieved.
 
 Andrychowicz et al. 2017 (https://arxiv.org/abs/1707.01495).
 """
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
-from mrn.batch import Batch
+from mrn.batch import Batch, TrajectorySampling
 from mrn.envs.rewards import Reward
 from mrn.replay.buffer import ReplayBuffer, StoredTransitions
-from mrn.replay.config import GoalSelectionStrategy
+from mrn.replay.goals import GoalMixture
+from mrn.replay.trajectory import TrajectorySampler
 
 
 class Hindsight:
-    """Sampler that replaces a fraction of the goals in a batch with achieved goals.
+    """Sampler that replaces a fraction of the goals in a batch.
 
-    The strategy selects the step of the episode, of length L, whose achieved goal replaces the
-    goal of a transition at step t:
-
-    - `future`: uniformly from t+1 .. L.
-    - `final`: step L.
-    - `episode`: uniformly from 1 .. L.
+    A mixture of strategies selects the new goals; see `GoalMixture`.
 
     Rewards are recomputed for every transition at the next state, as the environments do.
-    `steps_to_goal` is finite only for transitions relabeled with a goal achieved later.
+    `steps_to_goal` is finite only for transitions relabeled with a goal that their episode achieved
+    later.
 
     A transition with its original goal keeps its `terminated` flag. A relabeled one is terminal if
     it reaches its new goal and the environment ends episodes at the goal (see `GoalTermination`).
@@ -38,25 +37,28 @@ class Hindsight:
     def __init__(
         self,
         buffer: ReplayBuffer,
-        strategy: GoalSelectionStrategy,
-        her_ratio: float,
+        goal_weights: Mapping[str, float],
         reward: Reward,
         redraws: int = 0,
         with_relabeled: bool = False,
+        discount: float = 1.0,
+        trajectory: TrajectorySampling | None = None,
     ) -> None:
         """Sample from a buffer.
 
         Args:
             buffer: Buffer to sample from; it may still be empty.
-            strategy: Which achieved goals are candidates.
-            her_ratio: Probability that a transition is relabeled.
+            goal_weights: Probability of each strategy that selects new goals, in total at most 1.
             reward: Reward function of the task.
             redraws: Largest number of redraws per transition.
             with_relabeled: Whether `sample` also returns all its transitions relabeled.
+            discount: Discount factor of the strategy `geometric`.
+            trajectory: How to sample `Batch.trajectory`; None to leave it out.
         """
-        self.buffer, self.strategy, self.her_ratio = buffer, strategy, her_ratio
+        self.buffer, self.reward, self.redraws = buffer, reward, redraws
+        self.goals = GoalMixture(buffer, goal_weights, discount)
         self.with_relabeled = with_relabeled
-        self.reward, self.redraws = reward, redraws
+        self.trajectory = None if trajectory is None else TrajectorySampler(buffer, trajectory)
         self.moved = MovedEpisodes(buffer, reward) if redraws else None
         self.ends_at_goal = GoalTermination(buffer, reward)
 
@@ -72,33 +74,42 @@ class Hindsight:
         if self.moved is not None:
             redrawn = [self.buffer.draw(numbers) for numbers in uniform[3:]]
             rows = self.moved.first(torch.stack([rows, *redrawn]))
-        return self._relabel(rows, uniform[1:3], self.with_relabeled)
+        stored = self.buffer.gather(rows)
+        batch = self._relabel(rows, stored, uniform[1:3], self.with_relabeled)
+        if self.trajectory is not None:
+            trajectory = self.trajectory.sample(rows, stored, generator)
+            batch = batch._replace(trajectory=trajectory)
+        return batch
 
     def newest(self, count: int, generator: torch.Generator) -> Batch:
         """Return each of the last `count` transitions once, relabeled."""
         uniform = torch.rand(
             2, count, generator=generator, device=generator.device, dtype=torch.float64
         )
-        return self._relabel(self.buffer.newest(count), uniform)
+        rows = self.buffer.newest(count)
+        return self._relabel(rows, self.buffer.gather(rows), uniform)
 
-    def _relabel(self, rows: Tensor, uniform: Tensor, with_relabeled: bool = False) -> Batch:
+    def _relabel(
+        self,
+        rows: Tensor,
+        stored: StoredTransitions,
+        uniform: Tensor,
+        with_relabeled: bool = False,
+    ) -> Batch:
         """Build a batch from rows (B,) and random numbers (2, B) in [0, 1)."""
-        stored = self.buffer.gather(rows)
-        offset = self._offset(stored, uniform[0])
-        achieved = self.buffer.achieved_after(rows, offset)
-        chosen = uniform[1] < self.her_ratio
-        batch = self._with_goals(stored, achieved, offset, chosen)
+        goal, steps = self.goals.select(rows, stored, uniform[0], uniform[1])
+        chosen = uniform[1] < self.goals.total
+        batch = self._with_goals(stored, goal, steps, chosen)
         if with_relabeled:
             everything = torch.ones_like(chosen)
-            relabeled = self._with_goals(stored, achieved, offset, everything)
-            batch = batch._replace(relabeled=relabeled)
+            batch = batch._replace(relabeled=self._with_goals(stored, goal, steps, everything))
         return batch
 
     def _with_goals(
-        self, stored: StoredTransitions, achieved: Tensor, offset: Tensor, relabeled: Tensor
+        self, stored: StoredTransitions, new_goal: Tensor, steps: Tensor, relabeled: Tensor
     ) -> Batch:
-        """Replace the goals of the transitions where `relabeled` by goals achieved `offset` on."""
-        goal = torch.where(relabeled.unsqueeze(-1), achieved, stored.goal)
+        """Replace the goals of the transitions where `relabeled` by goals `steps` ahead."""
+        goal = torch.where(relabeled.unsqueeze(-1), new_goal, stored.goal)
         reward = self.reward(stored.next_achieved, goal)
         terminal = (reward == 0) & self.ends_at_goal()  # of relabeled transitions
         return Batch(
@@ -108,17 +119,8 @@ class Hindsight:
             next_state=stored.next_state,
             reward=reward,
             terminated=torch.where(relabeled, terminal, stored.terminated),
-            steps_to_goal=torch.where(relabeled & (offset > 0), offset.float(), torch.inf),
+            steps_to_goal=torch.where(relabeled & (steps > 0), steps.float(), torch.inf),
         )
-
-    def _offset(self, stored: StoredTransitions, uniform: Tensor) -> Tensor:
-        """Return the number of steps from each transition to the goal it may get."""
-        since_start, until_end = stored.since_start, stored.until_end
-        if self.strategy == "final":
-            return until_end
-        if self.strategy == "future":
-            return 1 + (uniform * until_end).int()
-        return 1 + (uniform * (since_start + until_end)).int() - since_start
 
 
 class MovedEpisodes:

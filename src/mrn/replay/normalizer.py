@@ -78,6 +78,17 @@ class Normalizer(nn.Module):
             relabeled = relabeled._replace(
                 state=state, goal=self.goal(relabeled.goal), next_state=next_state
             )
+        trajectory = batch.trajectory
+        if trajectory is not None:
+            trajectory = trajectory._replace(
+                achieved=self.goal(trajectory.achieved),
+                future_goal=self.goal(trajectory.future_goal),
+                waypoint=self.state(trajectory.waypoint),
+            )
         return batch._replace(
-            state=state, goal=self.goal(batch.goal), next_state=next_state, relabeled=relabeled
+            state=state,
+            goal=self.goal(batch.goal),
+            next_state=next_state,
+            relabeled=relabeled,
+            trajectory=trajectory,
         )

@@ -50,13 +50,15 @@ class Trainer:
             optimizer.combine = ranks.all_reduce_mean
         self.episodes = Episodes.allocate(task.spec, num_envs)
         self.replay = ReplayBuffer(task.spec, replay.buffer_size // ranks.size, device, num_envs)
+        algorithm = self.agent.algorithm
         self.hindsight = Hindsight(
             self.replay,
-            replay.goal_selection_strategy,
-            replay.her_ratio,
+            replay.goal_weights,
             task.reward,
             replay.redraws,
-            self.agent.algorithm.uses_relabeled,
+            algorithm.uses_relabeled,
+            algorithm.discount,
+            algorithm.trajectory_sampling,
         )
         self.generators = {
             name: make_generator(config.seed, name, device, ranks.rank)
