@@ -43,8 +43,7 @@ def fill_replay(trainer: Trainer, transitions: int) -> None:
 def run_update(trainer: Trainer) -> None:
     """Sample, relabel, normalize and update, as the training loop does 40 times per cycle."""
     trainer.updates += 1
-    batch, generator = sample_batch(trainer), trainer.generators["learning"]
-    trainer.agent.algorithm.update(batch, trainer.updates, generator)
+    trainer.update(sample_batch(trainer), trainer.updates)
 
 
 def sample_batch(trainer: Trainer) -> Batch:

@@ -110,7 +110,7 @@ def test_changed_versions_warn_and_are_recorded(tmp_path):
         tiny_run(tmp_path / "run", resume=True)
     read = read_run_info(tmp_path / "run")
     assert read.versions == now
-    place = {"cpu": "Abacus", "threads": "1", "device": "cpu"}
+    place = {"cpu": "Abacus", "threads": "1", "device": "cpu", "precision": "float32"}
     assert read.earlier_versions == [before | place]
     assert int(read.machine["cores"]) >= 1
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Tests of the check for stalling threads."""
+"""Tests of the check for stalling threads, and of the search for bfloat16 instructions."""
 
 import time
 
@@ -32,3 +32,29 @@ def test_run_suggests_one_thread(tmp_path, monkeypatch, capsys, stalls):
     shown = capsys.readouterr().out
     assert ("warning: updates are slow with 2 threads" in shown) is stalls
     assert ("try --threads 1" in shown) is stalls
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("model name : EPYC\nflags\t\t: fpu avx512f avx512_bf16\n", True),
+        ("flags\t\t: fpu amx_bf16 amx_tile\n", True),
+        ("Features\t: fp asimd bf16\n", True),
+        ("flags\t\t: fpu avx2 avx512f\n", False),
+        ("Features\t: fp asimd svebf16\n", False),
+        ("model name : bf16 avx512_bf16\n", False),
+        ("", False),
+        (None, False),  # not Linux
+    ],
+)
+def test_bfloat16_instructions_are_found_among_the_flags(tmp_path, monkeypatch, content, expected):
+    monkeypatch.setattr(device, "CPUINFO", tmp_path / "cpuinfo")
+    if content is not None:
+        device.CPUINFO.write_text(content)
+    assert device.has_bfloat16(torch.device("cpu")) is expected
+
+
+def test_gpu_decides_about_bfloat16(monkeypatch):
+    for answer in (True, False):
+        monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda answer=answer, **_: answer)
+        assert device.has_bfloat16(torch.device("cuda")) is answer

@@ -12,6 +12,7 @@ from mrn.algorithms.adam import Adam
 from mrn.algorithms.exploration import Explorer
 from mrn.batch import Batch, TrajectorySampling
 from mrn.critics import Critic, Dims
+from mrn.utils.precision import Precision
 from mrn.utils.validation import Bounds, NonNegativeFloat, Validated
 
 CriticFactory = Callable[[], Critic]
@@ -28,6 +29,8 @@ class AlgorithmSettings(Validated):
     """Learning rate of Adam, for all networks."""
     hidden_dim: Annotated[int, Bounds(ge=2, le=2**14)] = 256
     """Width of the actor and of the monolithic critic. Other critics match its parameter count."""
+    precision: Precision = "float32"
+    """Type of the hidden layers during updates; `auto` is bfloat16 where the hardware has it."""
 
 
 class Algorithm(nn.Module, ABC):

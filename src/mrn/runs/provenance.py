@@ -19,8 +19,8 @@ from mrn.utils.device import describe_machine
 from mrn.utils.errors import UserError
 from mrn.utils.files import parse_json, read_limited
 
-MACHINE_ENTRIES = ("cpu", "device", "threads")
-"""Machine properties that affect floating-point rounding."""
+MACHINE_ENTRIES = ("cpu", "device", "threads", "precision")
+"""Properties of the machine and of its use that affect floating-point rounding."""
 _PACKAGES = ("mrn", "torch", "numpy", "envpool", "gymnasium", "gymnasium-robotics", "mujoco")
 
 
@@ -87,16 +87,20 @@ def _as_strings(table: Any) -> dict[str, str]:
 
 
 def with_original_machine(config: Config, path: Path) -> Config:
-    """Fill unset `threads` and `device` with the values the run started with.
+    """Fill unset `threads`, `device` and `precision` with the values the run started with.
 
     Another number of threads, or a new GPU, would change the order of floating-point sums. If the
-    original GPU is gone, the run resumes without it.
+    original GPU is gone, or bfloat16 instructions are missing, the run resumes without them.
     """
     original = read_run_info(path).machine if (path / CONFIG).exists() else {}
     threads = int(original["threads"]) if original.get("threads", "").isdecimal() else None
     keep_cpu = config.device == "auto" and original.get("device") == "cpu"
     device = "cpu" if keep_cpu else config.device
-    return replace(config, threads=config.threads or threads, device=device)
+    settings: Any = config.algo_config
+    if settings.precision == "auto" and "precision" in original:
+        settings = replace(settings, precision=original["precision"])
+    threads = config.threads or threads
+    return replace(config, threads=threads, device=device, algo_config=settings)
 
 
 def check_processes(path: Path, processes: int) -> None:
@@ -119,7 +123,7 @@ def provenance(path: Path | None, machine: Mapping[str, str]) -> dict[str, Any]:
 
     Args:
         path: The folder of a run to resume, or None for a new run.
-        machine: `threads` and `device` of the run.
+        machine: `threads`, `device` and `precision` of the run.
     """
     hardware, current, earlier = {**describe_machine(), **machine}, versions() | commit(), []
     if path and (path / CONFIG).exists():

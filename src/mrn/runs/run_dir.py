@@ -53,7 +53,7 @@ class RunDir:
             resume: Whether to resume the run in the folder, if any.
             metrics: Names of the algorithm's metrics.
             processes: Number of processes that train the run.
-            machine: `threads` and `device` of the run.
+            machine: `threads`, `device` and `precision` of the run.
 
         Raises:
             UserError: The folder is not empty or belongs to another run. Nothing was changed. A

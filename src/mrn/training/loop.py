@@ -103,12 +103,13 @@ def print_summary(active: ActiveRun) -> None:
     context, trainer = active.context, active.trainer
     config, size = context.config, context.ranks.size
     processes = f", {size} processes" if size > 1 else ""
+    precision = "" if context.precision == "float32" else f", {context.precision}"
     memory = trainer.replay.nbytes * size / 2**20
     active.display.print(
         f"{context.task.spec.name}, {config.algo} with critic {config.critic}, seed {config.seed}"
     )
     active.display.print(
-        f"on {context.device}{processes}, replay {memory:,.0f} MiB, in {context.folder}"
+        f"on {context.device}{precision}{processes}, replay {memory:,.0f} MiB, in {context.folder}"
     )
     on_cpu = active.display.shown and context.device.type == "cpu"
     if on_cpu and threads_stall(context.threads):

@@ -16,12 +16,14 @@ from mrn.envs.gymnasium_engine import start_limit
 from mrn.runs.checkpoint import Checkpoints
 from mrn.runs.provenance import check_processes, with_original_machine
 from mrn.runs.run_dir import NullRunDir, RunDir, is_finished_run
+from mrn.training.precision import resolve_precision
 from mrn.training.progress import TrainingProgress
 from mrn.training.schedule import resolve_epochs
 from mrn.training.trainer import Trainer
 from mrn.utils.device import default_threads, find_device, memory_errors, torch_threads
 from mrn.utils.errors import RunError
 from mrn.utils.naming import NO_CRITIC
+from mrn.utils.precision import Precision
 from mrn.utils.signals import InterruptHandler
 
 LESS_MEMORY = "lower hidden_dim, batch_size, num_envs or buffer_size"
@@ -38,6 +40,7 @@ class RunContext:
     task: Task
     device: torch.device
     threads: int
+    precision: Precision
     ranks: Ranks
 
     @property
@@ -61,7 +64,7 @@ class RunContext:
         if self.resume:
             check_processes(self.folder, self.ranks.size)
         with memory_errors(LESS_MEMORY):
-            return Trainer(self.config, self.task, self.device, self.ranks)
+            return Trainer(self.config, self.task, self.device, self.ranks, self.precision)
 
     def make_envs(self, count: int) -> GoalVectorEnv:
         """Create `count` environments on this rank."""
@@ -87,12 +90,16 @@ class RunContext:
             resume=self.resume,
             metrics=metrics,
             processes=self.ranks.size,
-            machine={"threads": str(self.threads), "device": self.device.type},
+            machine={
+                "threads": str(self.threads),
+                "device": self.device.type,
+                "precision": self.precision,
+            },
         )
 
 
 def prepare_run(config: Config, folder: Path, resume: bool, ranks: Ranks) -> RunContext:
-    """Check the names in the settings, and resolve task, device, threads and epochs.
+    """Check the names in the settings, and resolve task, device, threads, precision and epochs.
 
     Raises:
         UserError: A name is unknown, or the environment, the device or `eval_interval` does not
@@ -112,6 +119,7 @@ def prepare_run(config: Config, folder: Path, resume: bool, ranks: Ranks) -> Run
         task=task,
         device=device,
         threads=local.threads or default_threads(),
+        precision=resolve_precision(local, device, ranks),
         ranks=ranks,
     )
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from mrn.agent import Agent
 from mrn.algorithms import AlgorithmSettings
+from mrn.batch import Batch
 from mrn.config import Config
 from mrn.distributed import SINGLE_PROCESS, Ranks
 from mrn.envs import GoalVectorEnv, Task
@@ -16,10 +17,12 @@ from mrn.replay.buffer import check_capacity
 from mrn.runs.clock import Clock
 from mrn.runs.metrics import check_columns
 from mrn.runs.policy_file import check_tensors
+from mrn.training.precision import resolve_precision
 from mrn.training.rollout import collect_episodes
 from mrn.utils.device import torch_threads
 from mrn.utils.errors import DIVERGED_HINT, RunError, UserError
 from mrn.utils.files import checksum
+from mrn.utils.precision import Precision, hidden_bfloat16
 from mrn.utils.seeding import derive_seed, make_generator
 
 
@@ -32,15 +35,28 @@ class Trainer:
     """
 
     def __init__(
-        self, config: Config, task: Task, device: torch.device, ranks: Ranks = SINGLE_PROCESS
+        self,
+        config: Config,
+        task: Task,
+        device: torch.device,
+        ranks: Ranks = SINGLE_PROCESS,
+        precision: Precision | None = None,
     ) -> None:
         """Build an untrained agent and an empty replay buffer.
+
+        Args:
+            config: Settings of the run.
+            task: Training task.
+            device: Device of the networks and of the replay buffer.
+            ranks: Ranks of the run.
+            precision: Precision of the updates; by default that of the settings on this device.
 
         Raises:
             UserError: The ranks cannot divide the environments or the batch equally.
         """
         self.config, self.ranks, replay = config, ranks, config.replay
         assert isinstance(config.algo_config, AlgorithmSettings)
+        self.precision = precision or resolve_precision(config, device, ranks)
         totals = {"num_envs": config.schedule.num_envs, "batch_size": config.algo_config.batch_size}
         num_envs, self.batch_size = ranks.divide(**totals)
         check_capacity(replay.buffer_size, config.schedule.num_envs, task.spec.horizon)
@@ -101,10 +117,10 @@ class Trainer:
     def learn(self) -> None:
         """Take the gradient steps of a cycle and accumulate their metrics."""
         algorithm, count = self.agent.algorithm, self.config.schedule.gradient_steps
-        sampling, learning = self.generators["replay"], self.generators["learning"]
+        sampling = self.generators["replay"]
         for update_step in range(self.updates + 1, self.updates + count + 1):
             batch = self.hindsight.sample(self.batch_size, sampling)
-            metrics = algorithm.update(self.agent.normalizer(batch), update_step, learning)
+            metrics = self.update(self.agent.normalizer(batch), update_step)
             if not isinstance(metrics, Tensor) or metrics.shape != self.losses.shape:
                 found = f"shape {tuple(metrics.shape)}" if isinstance(metrics, Tensor) else metrics
                 raise UserError(
@@ -115,6 +131,11 @@ class Trainer:
         algorithm.end_cycle()
         self.updates += count
         self.cycle += 1
+
+    def update(self, batch: Batch, update_step: int) -> Tensor:
+        """Take one gradient step in the run's precision; return the algorithm's metrics."""
+        with hidden_bfloat16(self.precision == "bfloat16"):
+            return self.agent.algorithm.update(batch, update_step, self.generators["learning"])
 
     def mean_losses(self) -> dict[str, float]:
         """Return the mean metrics of the epoch so far, with a single read from the device.

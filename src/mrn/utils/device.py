@@ -20,6 +20,10 @@ ANY_GPU = ("auto", "cuda")
 """Device names that select any available GPU."""
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """CPU quota and period of a Linux container (cgroup v2)."""
+CPUINFO = Path("/proc/cpuinfo")
+"""Description of the processor on Linux."""
+BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
+"""Flags of processors with bfloat16 products: x86 with AVX-512 or AMX, and ARM."""
 MAX_SLOWDOWN = 2.0
 """Slowdown by more threads that counts as a stall; it is ten times or more on a busy machine."""
 
@@ -72,11 +76,26 @@ def describe_machine() -> dict[str, str]:
 
 
 def cpu_name() -> str:
-    """Return the CPU model, from /proc/cpuinfo if it exists."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
+    """Return the CPU model."""
+    return _cpuinfo("model name") or platform.processor()
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """Return whether a device has instructions for bfloat16 products; on Linux or a GPU only.
+
+    Without them, PyTorch emulates these products, which is slower than float32.
+    """
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    flags = f"{_cpuinfo('flags')} {_cpuinfo('Features')}".split()  # on x86, and on ARM
+    return torch.backends.mkldnn.is_available() and not BFLOAT16_FLAGS.isdisjoint(flags)
+
+
+def _cpuinfo(name: str) -> str:
+    """Return an entry of the first core in /proc/cpuinfo, or an empty string."""
+    lines = CPUINFO.read_text().splitlines() if CPUINFO.exists() else []
+    entries = (line.partition(":") for line in lines)
+    return next((value.strip() for key, _, value in entries if key.strip() == name), "")
 
 
 def default_threads() -> int:

@@ -46,7 +46,7 @@ class MRN(Head):
     def __init__(self, inputs: int, hidden: int, embedding: int = EMBEDDING_DIM) -> None:
         """Build a projection inputs - hidden - embedding for each part."""
         super().__init__()
-        self.hidden = Linear(inputs, len(self.parts) * hidden)
+        self.hidden = Linear(inputs, len(self.parts) * hidden, hidden=True)
         self.outputs = nn.ModuleList(Linear(hidden, embedding) for _ in self.parts)
 
     def project(self, x: Tensor) -> tuple[Tensor, ...]:
