@@ -75,7 +75,12 @@ def train(
         return run(config, folder, progress, resume, [*callbacks, *trackers])
 
 
-def load(run: str | Path, weights: str = "latest", device: str | torch.device = "auto") -> Agent:
+def load(
+    run: str | Path,
+    weights: str = "latest",
+    device: str | torch.device = "auto",
+    trust_code: bool = False,
+) -> Agent:
     """Load a trained agent.
 
     Args:
@@ -83,8 +88,11 @@ def load(run: str | Path, weights: str = "latest", device: str | torch.device = 
         weights: `latest`, or `best` for the epoch with the highest success rate in its evaluation.
             Evaluate it again before quoting it: `Agent.selection` is biased upward.
         device: `cpu`, `cuda`, `cuda:N`, `auto`, or a `torch.device`.
+        trust_code: Whether to import the modules of a custom environment, critic or algorithm that
+            the file names. Modules that were imported before need no consent.
 
     Raises:
-        UserError: The run does not exist, or its file is damaged.
+        UserError: The run does not exist, its file is damaged, or it names custom code without
+            `trust_code`.
     """
-    return Agent.load(find_weights(run, weights), find_device(device))
+    return Agent.load(find_weights(run, weights), find_device(device), trust_code)

@@ -27,6 +27,7 @@ from mrn.runs.policy_file import (
 from mrn.utils.device import find_device
 from mrn.utils.errors import UserError
 from mrn.utils.files import as_path
+from mrn.utils.plugins import require_consent
 from mrn.utils.seeding import make_generator, seeded_weights
 from mrn.utils.validation import Fraction, NonNegativeInt, PositiveInt, Validated, from_dict
 
@@ -244,18 +245,23 @@ class Agent:
         write_policy(as_path("path", path), about, tensors)
 
     @classmethod
-    def load(cls, path: str | Path, device: str | torch.device = "auto") -> "Agent":
+    def load(
+        cls, path: str | Path, device: str | torch.device = "auto", trust_code: bool = False
+    ) -> "Agent":
         """Load a file written by `save`. `mrn.load` also accepts run folders and zoo names.
 
-        The file cannot contain code. Modules of custom critics and algorithms are imported.
+        The file cannot contain code, but may name modules of a custom environment, critic or
+        algorithm. They are imported only with `trust_code`, or if they were imported before.
 
         Raises:
-            UserError: The file is missing, damaged or not a policy.
+            UserError: The file is missing, damaged or not a policy, or names custom code without
+                `trust_code`.
         """
         path = as_path("path", path)
         about, tensors = read_policy(path)
-        config = Config.from_json(about.get("config"), str(path))
+        config = Config.from_json(about.get("config"), str(path), trust_code)
         spec = from_dict(TaskSpec, about.get("task"), str(path))
+        require_consent(str(path), {"environment": spec.env_id}, spec.env_kwargs, trust_code)
         with torch.device("meta"):  # compare sizes before allocating memory for them
             own = _state_dict(_make_algorithm(config, spec), Normalizer(spec))
             if about.get("small"):

@@ -21,6 +21,7 @@ from mrn.schedule import Schedule
 from mrn.utils.errors import UserError, unknown_name
 from mrn.utils.json_tables import JSON_TABLE, to_json_types
 from mrn.utils.naming import Method, safe_name
+from mrn.utils.plugins import TRUST_FLAG, is_custom, is_loaded, require_consent
 from mrn.utils.renames import renamed, upgrade_config
 from mrn.utils.validation import Bounds, Fraction, Seed, Threads, Validated, check, from_dict
 
@@ -29,6 +30,9 @@ _NOT_A_FLAG = tyro.conf.arg(constructor=lambda: None)
 
 GROUPS = ("schedule", "algo_config", "replay")
 """Fields of `Config` that are groups of settings."""
+
+_NAMES = {"environment": "task", "critic": "critic", "algorithm": "algo"}
+"""Settings that may name custom code, by what they name."""
 
 Epochs = Annotated[int, Bounds(ge=1, le=10**6)]
 
@@ -83,7 +87,7 @@ class Config(Validated):
 
     def __post_init__(self) -> None:
         """Fill groups left at None from the recipe, then validate everything."""
-        imports = not isinstance(self.algo_config, dict)
+        imports = not isinstance(self.algo_config, dict)  # tables of modules not imported
         defaults = resolve(self.algo, self.recipe, imports=imports)
         for name, group in defaults.items():
             if getattr(self, name) is None:
@@ -118,7 +122,7 @@ class Config(Validated):
         return cls(task, **{k: v for k, v in settings.items() if k in own}, **groups)
 
     @classmethod
-    def from_json(cls, data: Any, where: str, imports: bool = True) -> "Config":
+    def from_json(cls, data: Any, where: str, trust_code: bool | None = None) -> "Config":
         """Build a configuration from the output of `to_dict`, also of earlier versions.
 
         Groups may be incomplete or missing: the recipe provides all settings left out.
@@ -126,16 +130,20 @@ class Config(Validated):
         Args:
             data: The table.
             where: File name for error messages.
-            imports: Import the module of a custom algorithm. Training and acting need it; without
-                it the algorithm's settings stay a plain table.
+            trust_code: Whether the user allows custom modules that the table names to be imported.
+                Training and acting need them. None imports nothing: the settings of a custom
+                algorithm stay a plain table unless its module was imported before.
 
         Raises:
-            UserError: A field is missing, unknown or of the wrong type, or the algorithm is
-                unknown.
+            UserError: A field is missing, unknown or of the wrong type, the algorithm is unknown,
+                or the user does not allow an import.
         """
         data = upgrade_config(data)
         if isinstance(data, dict):
-            data = data | _merge_groups(data, where, imports)
+            if trust_code is not None:
+                names = {kind: data.get(key) for kind, key in _NAMES.items()}
+                require_consent(where, names, data.get("env_kwargs"), trust_code)
+            data = data | _merge_groups(data, where, imports=trust_code is not None)
         config: Config = from_dict(cls, data, where)
         return config
 
@@ -153,6 +161,12 @@ class Config(Validated):
     def to_dict(self) -> dict[str, Any]:
         """Return nested dictionaries of JSON types."""
         return asdict(self)
+
+    @property
+    def trust_options(self) -> list[str]:
+        """Options of `mrn resume` and `mrn eval` that this run needs: consent to custom code."""
+        custom = any(is_custom(getattr(self, key)) for key in _NAMES.values())
+        return [TRUST_FLAG] if custom or self.env_kwargs else []
 
     def arguments(self) -> list[str]:
         """Return the arguments of `mrn train` for this configuration, without defaults."""
@@ -176,7 +190,8 @@ def resolve(
         algo: Name of the algorithm.
         recipe: Name of the recipe.
         overrides: Individual settings of any group.
-        imports: Import the module of a custom algorithm; otherwise its group is left out.
+        imports: Import the module of a custom algorithm. Otherwise its group is left out, unless
+            the module was imported before.
 
     Raises:
         UserError: The algorithm, the recipe or a setting is unknown, or a value is out of range.
@@ -184,7 +199,7 @@ def resolve(
     check("algo", algo, str)
     check("recipe", recipe, str)
     types: dict[str, type[Any]] = {"schedule": Schedule, "replay": ReplayConfig}
-    if imports or ":" not in algo:
+    if imports or not is_custom(algo) or is_loaded(algo):
         types["algo_config"] = find_algorithm(algo).Settings
     owners = _owners(algo, types)
     preset = {**find_recipe(recipe), **OVERRIDES.get((recipe, algo), {})}

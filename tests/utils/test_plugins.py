@@ -112,8 +112,9 @@ def test_runs_are_read_without_importing_custom_modules(
         assert "--exploration-noise=0.1" in arguments
         assert arguments[arguments.index("--layers") :][:3] == ["--layers", "5", "6"]
         assert [second.seed, *second.success] == [2, 0.5, 0.7]
+    run = project / "runs" / first.config.folder
     with pytest.raises(mrn.UserError, match="it was imported"):  # resuming needs the module
-        read_config(project / "runs" / first.config.folder)
+        read_config(run, trust_code=True)
     warnings = summarize(group(find_runs(project / "recipes"))[""]).warnings
     assert [
         text for text in warnings if "action_penalty" in text or "target_update_interval" in text

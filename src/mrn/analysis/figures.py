@@ -166,7 +166,7 @@ def _check_settings(run: Run, target: Path) -> None:
             f"{run.path} has no settings, but {kept} belongs to other metrics. {remedy}"
         )
     try:
-        before = read_run_info_file(kept, imports=False).config
+        before = read_run_info_file(kept).config
     except UserError as error:
         raise UserError(f"{error}. {remedy}") from None
     check_settings(before, run.config, str(kept), remedy)

@@ -133,7 +133,7 @@ def _check_unique(runs: list[Run]) -> None:
 
 def _read_folder(path: Path, root: Path) -> Run:
     try:
-        info = read_run_info(path, imports=False)
+        info = read_run_info(path)
     except UserError as error:
         return _damaged_folder(path, root, str(error))
     config = info.config
@@ -170,7 +170,7 @@ def _read_csv(path: Path, root: Path) -> Run:
         return replace(run, method="", problem=problem)
     if run.settings_file.exists():
         try:
-            info = read_run_info_file(run.settings_file, imports=False)
+            info = read_run_info_file(run.settings_file)
         except UserError as error:
             return replace(run, problem=str(error))
         config = info.config

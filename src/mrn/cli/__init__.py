@@ -2,6 +2,8 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
 
 import tyro
 
@@ -11,6 +13,7 @@ from mrn.cli.studies import inspect, theory, toy
 from mrn.cli.sweeps import figures, report, sweep
 from mrn.cli.training import evaluate, resume, train_command
 from mrn.utils.errors import UserError, report_errors
+from mrn.utils.plugins import forbid_exit
 from mrn.utils.renames import COMMANDS
 from mrn.version import __version__
 
@@ -42,6 +45,17 @@ def commands(arguments: Sequence[str] = ()) -> dict[str, Callable[..., None]]:
     }
 
 
+def _guard(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that fails if custom code calls `sys.exit`."""
+
+    @wraps(command)
+    def guarded(*args: Any, **kwargs: Any) -> None:
+        with forbid_exit():
+            command(*args, **kwargs)
+
+    return guarded
+
+
 def main() -> None:
     """Run the `mrn` command with the arguments of this process."""
     arguments = sys.argv[1:]
@@ -52,7 +66,7 @@ def main() -> None:
         if arguments and arguments[0] in COMMANDS:
             old = arguments[0]
             raise UserError(f"mrn {old} was renamed to mrn {COMMANDS[old]}")
-        table = commands(arguments)
+        table = {name: _guard(command) for name, command in commands(arguments).items()}
         config = (tyro.conf.PositionalRequiredArgs, tyro.conf.OmitArgPrefixes)
         if arguments and arguments[0] in table:  # errors then refer to the help of this command
             name, *rest = arguments

@@ -13,6 +13,7 @@ def export(
     out: Annotated[Path, tyro.conf.arg(metavar="OUT")],
     weights: str = "latest",
     force: bool = False,
+    trust_code: bool = False,
 ) -> None:
     """Export a policy to ONNX, to run it without PyTorch and without this package.
 
@@ -21,11 +22,12 @@ def export(
         out: Output file, for example policy.onnx.
         weights: `latest`, or `best` for the epoch with the highest success rate.
         force: Overwrite an existing file.
+        trust_code: Import the custom modules that the run names.
     """
     import mrn
     from mrn.integrations.onnx import export as export_onnx
 
-    agent = mrn.load(run, weights, "cpu")
+    agent = mrn.load(run, weights, "cpu", trust_code)
     export_onnx(agent, out, force)
     spec = agent.spec
     print(
@@ -44,6 +46,7 @@ def video(
     size: int | None = None,
     weights: str = "latest",
     force: bool = False,
+    trust_code: bool = False,
 ) -> None:
     """Record a video of a policy, with the step and the success shown in each frame.
 
@@ -58,13 +61,14 @@ def video(
             `--grid`.
         weights: `latest`, or `best` for the epoch with the highest success rate.
         force: Overwrite an existing file.
+        trust_code: Import the custom modules that the run names.
     """
     import mrn
     from mrn.integrations.video import record
     from mrn.runs.layout import VIDEO
     from mrn.training.weights import output_folder
 
-    agent = mrn.load(run, weights, "cpu")
+    agent = mrn.load(run, weights, "cpu", trust_code)
     out = output_folder(run) / VIDEO if out is None else out
     recording = record(agent, out, episodes, seed, goal, grid, size, force)
     print(

@@ -46,6 +46,7 @@ def inspect(
     seed: int = 0,
     out: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None,
     force: bool = False,
+    trust_code: bool = False,
 ) -> None:
     """Inspect a trained critic: is -Q a quasimetric, and does it match the steps to the goal?
 
@@ -58,6 +59,7 @@ def inspect(
         out: Output folder for inspect.json and inspect.png. Defaults to the run folder, or to the
             current folder for the zoo.
         force: Overwrite existing files.
+        trust_code: Import the custom modules that the run names.
     """
     import mrn
     from mrn.studies.inspection import measure, report
@@ -67,7 +69,7 @@ def inspect(
     import_pyplot()  # fail before the rollouts if Matplotlib is missing
     folder = out or output_folder(run)
     report.prepare(folder, force)
-    agent = mrn.load(run, weights)
+    agent = mrn.load(run, weights, trust_code=trust_code)
     moments = measure.collect_samples(agent, episodes, seed, engine, progress=True)
     found = measure.inspect(agent, moments, seed)
     console().print(report.table(found))

@@ -33,9 +33,10 @@ def train_command(arguments: Sequence[str]) -> Callable[..., None]:
     parser.add_argument("--algo", nargs="?")
     parser.add_argument("--recipe", nargs="?")
     parser.add_argument("--config", nargs="?", type=Path)
+    parser.add_argument("--trust-code", action="store_true")
     # Other commands do not have these options.
     known, rest = parser.parse_known_args(arguments if arguments[:1] == ["train"] else [])
-    base = _read_config(known.config) if known.config else None
+    base = _read_config(known.config, known.trust_code) if known.config else None
     algo = known.algo or (base.algo if base else Config.algo)
     default_recipe = base.recipe if base else DEFAULT_RECIPE
     if base and (known.recipe or default_recipe) != default_recipe:
@@ -69,6 +70,7 @@ def train_command(arguments: Sequence[str]) -> Callable[..., None]:
         runs: Path = Path("runs"),
         resume: bool = False,
         track: str | None = None,
+        trust_code: bool = known.trust_code,
     ) -> None:
         """Train an agent on a task.
 
@@ -83,6 +85,7 @@ def train_command(arguments: Sequence[str]) -> Callable[..., None]:
             runs: Parent folder of all runs.
             resume: Resume the run in the run folder, if there is one.
             track: Also log to `wandb` or `trackio`.
+            trust_code: Import the custom modules that the file of `--config` names.
         """
         chosen = dataclasses.replace(
             run, algo=algo, recipe=recipe, schedule=schedule, algo_config=algorithm, replay=replay
@@ -107,10 +110,10 @@ def _abbreviated(name: str, settings: Iterable[str]) -> UserError | None:
     return None
 
 
-def _read_config(file: Path) -> Config:
+def _read_config(file: Path, trust_code: bool) -> Config:
     from mrn.runs.provenance import read_run_info_file
 
-    return read_run_info_file(file).config
+    return read_run_info_file(file, trust_code).config
 
 
 def resume(
@@ -122,6 +125,7 @@ def resume(
     env_timeout: float | None = None,
     checkpoint_every: int | None = None,
     track: str | None = None,
+    trust_code: bool = False,
 ) -> None:
     """Resume an interrupted run or extend a finished one; options default to its settings.
 
@@ -134,6 +138,7 @@ def resume(
         env_timeout: Seconds to wait for an environment process (with `--async-envs`).
         checkpoint_every: Epochs between checkpoints.
         track: Log to `wandb` or `trackio`. Defaults to the tracker used so far.
+        trust_code: Import the custom modules that the run names.
     """
     from mrn.runs.provenance import read_config
     from mrn.zoo import find_entry
@@ -148,27 +153,28 @@ def resume(
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if epochs is not None and stop_at is None:
         changes["stop_at"] = None  # asking for more epochs lifts the old stopping criterion
-    _run(dataclasses.replace(read_config(run), **changes), run, True, track)
+    _run(dataclasses.replace(read_config(run, trust_code), **changes), run, True, track)
 
 
 def _run(config: Config, folder: Path, resume: bool, track: str | None) -> None:
     from mrn.integrations.tracking import open_trackers
+    from mrn.runs.provenance import resume_command
     from mrn.training.loop import run
 
     tune_allocator()
-    quoted = shlex.quote(str(folder))
     try:
         with open_trackers(track, folder) as trackers:
             run(config, folder, resume=resume, callbacks=trackers)
     except RunError as error:
         if error.resumable:
-            command = f"{command_here(world_size())} resume {quoted}"
+            command = resume_command(folder, config, world_size())
             error.args = (f"{error}. Fix the cause, then resume with: {command}",)
         raise
     if is_main():
+        command = " ".join([shlex.quote(str(folder)), *config.trust_options])
         print(
             f"Done. Metrics and weights are in {folder}. Evaluate with: "
-            f"{command_here()} eval {quoted}"
+            f"{command_here()} eval {command}"
         )
 
 
@@ -182,6 +188,7 @@ def evaluate(
     threads: int | None = None,
     goal: Goal = None,
     json_: Annotated[bool, tyro.conf.arg(name="json")] = False,
+    trust_code: bool = False,
 ) -> None:
     """Evaluate a trained agent without exploration noise.
 
@@ -195,12 +202,13 @@ def evaluate(
         threads: CPU threads for the simulation. Defaults to all cores.
         goal: Goal for all episodes, for example 1.3,0.7,0.42. By default goals are sampled.
         json_: Print the results as JSON.
+        trust_code: Import the custom modules that the run names.
     """
     import mrn
     from mrn.training.weights import find_weights
 
     file = find_weights(run, weights)
-    agent = mrn.load(file, device=device)
+    agent = mrn.load(file, device=device, trust_code=trust_code)
     result = agent.evaluate(episodes, seed, engine, threads, not json_, goal)
     interval = result.interval
     if json_:

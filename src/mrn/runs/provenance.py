@@ -24,13 +24,13 @@ MACHINE_ENTRIES = ("cpu", "device", "threads", "precision")
 _PACKAGES = ("mrn", "torch", "numpy", "envpool", "gymnasium", "gymnasium-robotics", "mujoco")
 
 
-def read_config(path: Path) -> Config:
-    """Return the settings of the run in a folder.
+def read_config(path: Path, trust_code: bool | None = None) -> Config:
+    """Return the settings of the run in a folder; `trust_code` as in `Config.from_json`.
 
     Raises:
         UserError: It is not a run folder, or its config.json is damaged.
     """
-    return read_run_info(path).config
+    return read_run_info(path, trust_code).config
 
 
 class RunInfo(NamedTuple):
@@ -48,8 +48,8 @@ class RunInfo(NamedTuple):
     """Specification of the task when the run started."""
 
 
-def read_run_info(path: Path, imports: bool = True) -> RunInfo:
-    """Return the content of a run's config.json; `imports` as in `Config.from_json`.
+def read_run_info(path: Path, trust_code: bool | None = None) -> RunInfo:
+    """Return the content of a run's config.json; `trust_code` as in `Config.from_json`.
 
     Raises:
         UserError: It is not a run folder, or its config.json is damaged.
@@ -57,11 +57,11 @@ def read_run_info(path: Path, imports: bool = True) -> RunInfo:
     file = path / CONFIG
     if not file.exists():
         raise UserError(f"{path} is not a run folder: it has no {CONFIG}")
-    return read_run_info_file(file, imports)
+    return read_run_info_file(file, trust_code)
 
 
-def read_run_info_file(file: Path, imports: bool = True) -> RunInfo:
-    """Return the content of a config.json anywhere; `imports` as in `Config.from_json`.
+def read_run_info_file(file: Path, trust_code: bool | None = None) -> RunInfo:
+    """Return the content of a config.json anywhere; `trust_code` as in `Config.from_json`.
 
     Raises:
         UserError: The file is missing or damaged.
@@ -71,7 +71,7 @@ def read_run_info_file(file: Path, imports: bool = True) -> RunInfo:
         raise UserError(f"{file} is damaged: it does not contain the settings of a run")
     earlier = about.get("earlier_versions")
     return RunInfo(
-        Config.from_json(about.get("config"), str(file), imports),
+        Config.from_json(about.get("config"), str(file), trust_code),
         _as_strings(about.get("versions")),
         [_as_strings(each) for each in earlier] if isinstance(earlier, list) else [],
         _as_strings(about.get("machine")),
@@ -103,6 +103,12 @@ def with_original_machine(config: Config, path: Path) -> Config:
     return replace(config, threads=threads, device=device, algo_config=settings)
 
 
+def resume_command(path: Path, config: Config, processes: int = 1) -> str:
+    """Return the shell command that resumes the run in a folder."""
+    options = " ".join([shlex.quote(str(path)), *config.trust_options])
+    return f"{command_here(processes)} resume {options}"
+
+
 def check_processes(path: Path, processes: int) -> None:
     """Check the number of processes of a resumed run: each has its own replay buffer.
 
@@ -111,7 +117,7 @@ def check_processes(path: Path, processes: int) -> None:
     """
     original = read_run_info(path).processes if (path / CONFIG).exists() else processes
     if original != processes:
-        command = f"{command_here(original)} resume {shlex.quote(str(path))}"
+        command = resume_command(path, read_config(path), original)
         raise UserError(
             f"{path} was trained by {original} {'process' if original == 1 else 'processes'}, not "
             f"{processes}; resume it with: {command}"

@@ -1,19 +1,17 @@
 """Run folder: settings, one row of metrics per epoch, TensorBoard events and weights."""
 
 import json
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from mrn.config import Config, flatten
-from mrn.distributed import command_here
 from mrn.envs import TaskSpec
 from mrn.runs.layout import CHECKPOINTS, CONFIG, EVENTS, LOCK, METRICS, checkpoint_folders
 from mrn.runs.lock import RunLock
 from mrn.runs.metrics import COLUMNS, Row, is_finished, read_metrics, write_metrics
-from mrn.runs.provenance import provenance, read_run_info
+from mrn.runs.provenance import provenance, read_run_info, resume_command
 from mrn.runs.tensorboard import Events
 from mrn.utils.errors import UserError
 from mrn.utils.files import is_temp_file, write_atomically
@@ -188,7 +186,7 @@ def _has_content(path: Path) -> bool:
     if names != {CONFIG}:
         return bool(names)
     try:
-        read_run_info(path, imports=False)
+        read_run_info(path)
     except UserError:  # a file of another program
         return True
     return False
@@ -234,8 +232,8 @@ def _folder_taken(path: Path) -> str:
     """Return the error message for a folder that is not empty."""
     problem = f"{path} already exists and is not empty"
     try:
-        processes = read_run_info(path, imports=False).processes
-        command = f"{command_here(processes)} resume {shlex.quote(str(path))}"
+        info = read_run_info(path)
+        command = resume_command(path, info.config, info.processes)
         problem = f"{path} already contains a run; resume it with: {command}"
     except UserError:
         pass

@@ -14,6 +14,7 @@ from mrn.training.loop import run
 from mrn.utils.device import tune_allocator
 from mrn.utils.errors import RunError, report_errors
 from mrn.utils.files import parse_json
+from mrn.utils.plugins import forbid_exit
 from mrn.utils.signals import set_parent_death_signal
 
 
@@ -32,7 +33,9 @@ def train_job(
     if home is not None and home not in sys.path:
         sys.path.append(home)
     tune_allocator()
-    run(Config.from_json(settings, "the sweep"), folder, progress, resume=True)
+    # The suite that the user passed to the sweep names the modules.
+    with forbid_exit():
+        run(Config.from_json(settings, "the sweep", trust_code=True), folder, progress, resume=True)
 
 
 RESTARTED = "--- restarted"

@@ -14,6 +14,7 @@ from mrn.training.evaluation import evaluate
 from mrn.training.progress import print_line
 from mrn.training.setup import ActiveRun, open_run, prepare_run
 from mrn.training.trainer import Trainer
+from mrn.training.weights import find_weights
 from mrn.utils.device import threads_stall, torch_threads
 from mrn.utils.errors import UserError
 from mrn.utils.seeding import derive_seed
@@ -61,7 +62,8 @@ def run(
         context = prepare_run(config, folder, resume, ranks)
         if context.is_finished():
             print_line(f"{folder} is finished; nothing left to train", progress)
-            return Agent.load(weights_file(folder), context.device)
+            # Its modules are those of `config`, which the caller named or consented to.
+            return Agent.load(find_weights(folder), context.device, trust_code=True)
         trainer = context.make_trainer()
         with open_run(context, trainer, progress) as active:
             print_summary(active)

@@ -1,6 +1,5 @@
 """Preparation of a training run: resolved settings, trainer, environments and run folder."""
 
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -10,11 +9,11 @@ import torch
 
 from mrn.config import Config
 from mrn.critics import find_critic
-from mrn.distributed import Ranks, command_here
+from mrn.distributed import Ranks
 from mrn.envs import GoalVectorEnv, Task, find_task, make_envs
 from mrn.envs.gymnasium_engine import start_limit
 from mrn.runs.checkpoint import Checkpoints
-from mrn.runs.provenance import check_processes, with_original_machine
+from mrn.runs.provenance import check_processes, resume_command, with_original_machine
 from mrn.runs.run_dir import NullRunDir, RunDir, is_finished_run
 from mrn.training.precision import resolve_precision
 from mrn.training.progress import TrainingProgress
@@ -52,7 +51,7 @@ class RunContext:
     @property
     def resume_command(self) -> str:
         """Shell command that resumes the run."""
-        return f"{command_here(self.ranks.size)} resume {shlex.quote(str(self.folder))}"
+        return resume_command(self.folder, self.config, self.ranks.size)
 
     def is_finished(self) -> bool:
         """Return whether the run to resume is already finished."""

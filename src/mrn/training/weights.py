@@ -2,10 +2,15 @@
 
 from pathlib import Path
 
-from mrn.envs import EXTRA_TASKS, TASKS
-from mrn.runs.layout import WEIGHTS, weights_file
+from mrn.config import Config
+from mrn.envs import EXTRA_TASKS, TASKS, TaskSpec
+from mrn.runs.layout import CONFIG, WEIGHTS, weights_file
+from mrn.runs.policy_file import read_policy
+from mrn.runs.provenance import read_run_info
+from mrn.runs.run_dir import check_settings, check_task
 from mrn.utils.errors import UserError, lookup
 from mrn.utils.files import as_path
+from mrn.utils.validation import from_dict
 from mrn.zoo import PREFIX, entries, find_entry
 
 
@@ -13,7 +18,8 @@ def find_weights(run: str | Path, weights: str = "latest") -> Path:
     """Return the weights file of a run folder or of `zoo:NAME`, or the given file itself.
 
     Raises:
-        UserError: There is no such file, or `weights` is unknown.
+        UserError: There is no such file, it belongs to another run than its folder, or `weights`
+            is unknown.
     """
     path = find_entry(run) or as_path("run", run)
     lookup("weights", weights, dict.fromkeys(WEIGHTS))
@@ -24,11 +30,27 @@ def find_weights(run: str | Path, weights: str = "latest") -> Path:
             if find_entry(run):
                 reason = "zoo policies have only their latest weights"
             raise UserError(f"{run} has no {path.name}: {reason}")
+        _check_owner(path)
     elif not path.exists():
         raise UserError(f"no run folder or weights file {run}{_hint(str(run))}")
     elif weights != WEIGHTS[0]:
         raise UserError(f"{run} is a weights file; pass its run folder to choose {weights!r}")
     return path
+
+
+def _check_owner(file: Path) -> None:
+    """Check that weights have the settings of the run folder that contains them.
+
+    Raises:
+        UserError: They belong to another run, for example to another seed.
+    """
+    if not (file.parent / CONFIG).exists():
+        return
+    info, (about, _) = read_run_info(file.parent), read_policy(file)
+    remedy = f"These weights are of another run; remove {file}"
+    config = Config.from_json(about.get("config"), str(file))
+    check_settings(info.config, config, str(file.parent), remedy)
+    check_task(info.task, from_dict(TaskSpec, about.get("task"), str(file)), str(file.parent))
 
 
 def _hint(name: str) -> str:

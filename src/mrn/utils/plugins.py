@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, TypeVar
 
-from mrn.utils.errors import UserError, unknown_name
+from mrn.utils.errors import RunError, UserError, unknown_name
 
 T = TypeVar("T")
+TRUST_FLAG = "--trust-code"
+"""Option of commands that allows the modules named by a run to be imported."""
 
 
 def import_plugin(module: str) -> ModuleType:
@@ -34,6 +36,50 @@ def import_plugin(module: str) -> ModuleType:
         raise UserError(f"cannot import {module!r}: {describe_error(error)}") from error
     except (Exception, SystemExit) as error:  # user code can raise anything
         raise UserError(f"cannot import {module!r}: {describe_error(error)}") from error
+
+
+def module_of(name: Any) -> str:
+    """Return the module of a custom object, `package.module:name`, or "" for a built-in one."""
+    return name.rpartition(":")[0] if isinstance(name, str) else ""
+
+
+def is_loaded(name: str) -> bool:
+    """Return whether the module of a custom object was already imported by this process."""
+    return module_of(name) in sys.modules
+
+
+def require_consent(
+    where: str, names: Mapping[str, Any], env_kwargs: Any, trust_code: bool
+) -> None:
+    """Check that the user allows the code that a file would run.
+
+    Modules that this process has already imported need no consent: their code has run.
+
+    Args:
+        where: The file, for the error message.
+        names: Untrusted names in the file, by what they refer to, for example "critic".
+        env_kwargs: Untrusted arguments for the environment's constructor.
+        trust_code: Whether the user allows it.
+
+    Raises:
+        UserError: The user does not; lists the modules and the option that allows it.
+    """
+    foreign = {
+        kind: name for kind, name in names.items() if module_of(name) and not is_loaded(name)
+    }
+    if trust_code or not (foreign or (env_kwargs and not module_of(names.get("environment")))):
+        return
+    if foreign:
+        uses = " and ".join(f"the custom {kind} {name!r}" for kind, name in foreign.items())
+        modules = sorted({module_of(name) for name in foreign.values()})
+        runs = f"code of module {' and '.join(map(repr, modules))}"
+    else:
+        uses = f"env_kwargs for the environment {names.get('environment')!r}"
+        runs = "its constructor with them"
+    raise UserError(
+        f"{where} uses {uses}; loading it runs {runs}. If you trust it, pass {TRUST_FLAG} "
+        "(Python: trust_code=True)"
+    )
 
 
 def describe_module(module: ModuleType) -> str:
@@ -92,6 +138,19 @@ def wrap_plugin_errors(kind: str, name: str) -> Iterator[None]:
             raise
         text = str(error) if isinstance(error, UserError) else describe_error(error)
         raise UserError(f"{kind} {name!r}: {text}") from error
+
+
+@contextmanager
+def forbid_exit() -> Iterator[None]:
+    """Convert a `sys.exit` in custom code to an error; `sys.exit(0)` would look like success.
+
+    Raises:
+        RunError: Code in this block called `sys.exit`.
+    """
+    try:
+        yield
+    except SystemExit as error:
+        raise RunError(f"custom code exited the program: {describe_error(error)}") from error
 
 
 def describe_error(error: BaseException) -> str:
