@@ -66,7 +66,7 @@ def train(
             folder is not empty, or the tracker's package is missing.
         RunError: The run failed: a non-finite number, a dead environment or a full disk. Its last
             checkpoint is valid.
-        KeyboardInterrupt: Ctrl-C or SIGTERM stopped the run; it is saved and can be resumed.
+        KeyboardInterrupt: Ctrl-C or another signal stopped the run; it is saved and can be resumed.
     """
     config = Config.of(task, **({"recipe": DEFAULT_RECIPE} | settings))
     callbacks = as_callbacks(callbacks)

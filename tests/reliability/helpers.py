@@ -150,6 +150,11 @@ class Terminal:
     def press_ctrl_c(self) -> None:
         os.write(self.main, b"\x03")  # the code of the key
 
+    def hang_up(self) -> None:
+        """Close the terminal, as closing its window does."""
+        main, self.main = self.main, -1  # ends the reader
+        os.close(main)
+
     def end(self, process: subprocess.Popen) -> int:
         """Wait for the program and return its exit code."""
         code = process.wait(timeout=120)

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM, and two processes in one run folder."""
+"""Signals that stop a run, and two processes in one run folder."""
 
 import os
 import re
@@ -47,14 +47,17 @@ def uninterrupted(tmp_path_factory) -> Path:
     return folder
 
 
-def test_sigterm_saves_in_the_middle_of_an_epoch(uninterrupted, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+def test_signal_saves_in_the_middle_of_an_epoch(uninterrupted, tmp_path, number):
     process = start(tmp_path / "run", LONG)
     wait_for(tmp_path / "run", process)
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
+    if number != signal.SIGTERM:
+        process.send_signal(number)  # a shell and the kernel may both send it
     _, errors = process.communicate(timeout=30)
-    assert process.returncode == 143
+    assert process.returncode == 128 + number
     resume = f"mrn resume {tmp_path / 'run'}"
-    assert re.search(f"SIGTERM: saved.*: {re.escape(resume)}", errors)
+    assert re.search(f"{number.name}: saved.*: {re.escape(resume)}", errors)
     assert "Traceback" not in errors
     names = sorted(path.name for path in (tmp_path / "run" / "checkpoints").glob("0*"))
     epoch, cycle = map(int, names[-1].split("-"))
@@ -92,7 +95,33 @@ def test_second_signal_quits_immediately_and_leaves_no_process(tmp_path, number)
     until(lambda: not any(map(alive, workers)), seconds=30)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_closed_terminal_saves(uninterrupted, tmp_path):
+    process, terminal = start_in_terminal(MRN, *tiny_arguments(tmp_path / "run", LONG))
+    wait_for(tmp_path / "run", process)
+    terminal.hang_up()
+    assert process.wait(timeout=60) == 129
+    names = sorted(path.name for path in (tmp_path / "run" / "checkpoints").glob("0*"))
+    assert not names[-1].endswith("-000000")  # in the middle of an epoch
+    resumed = mrn("resume", tmp_path / "run")
+    assert resumed.returncode == 0, resumed.stderr
+    assert same_run(uninterrupted, tmp_path / "run")
+
+
+def ignore_sighup() -> None:
+    """Do what `nohup` does."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def test_nohup_keeps_a_run_alive(uninterrupted, tmp_path):
+    process = Command(*tiny_arguments(tmp_path / "run", LONG), prepare=ignore_sighup)
+    wait_for(tmp_path / "run", process)
+    process.send_signal(signal.SIGHUP)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert same_run(uninterrupted, tmp_path / "run")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
 def test_workers_exit_with_an_interrupted_run(tmp_path, number):
     process, workers = start_with_workers(tmp_path / "run")
     # A terminal sends Ctrl-C to all processes, and a job scheduler may do so with SIGTERM.

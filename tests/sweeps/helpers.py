@@ -29,8 +29,9 @@ def write_suite(folder: Path, count: int = 6, **settings) -> Path:
     return file
 
 
-def start_sweep(folder: Path, *options: str, count: int = 6, prepare=None) -> Command:
-    words = ("sweep", write_suite(folder, count), "--runs", folder / "runs", "--threads=1")
+def start_sweep(folder: Path, *options: str, count: int = 6, prepare=None, **settings) -> Command:
+    suite = write_suite(folder, count, **settings)
+    words = ("sweep", suite, "--runs", folder / "runs", "--threads=1")
     return Command(*words, *options, prepare=prepare)
 
 

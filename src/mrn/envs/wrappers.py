@@ -11,7 +11,7 @@ import gymnasium as gym
 from mrn.envs.custom import make_env
 from mrn.envs.tasks import TaskSpec
 from mrn.utils.plugins import describe_error
-from mrn.utils.signals import set_parent_death_signal
+from mrn.utils.signals import STOP_SIGNALS, set_parent_death_signal
 
 
 class FreezeWhenDone(gym.Wrapper[Any, Any, Any, Any]):
@@ -79,10 +79,12 @@ def make_worker_env(task: TaskSpec, parent: int) -> gym.Env[Any, Any]:
     signal handlers.
     """
     if os.getpid() != parent:
-        # A terminal sends Ctrl-C to every process, and a job scheduler may send SIGTERM to all.
-        # The training process decides when its workers stop.
+        # A terminal sends Ctrl-C and SIGHUP to every process, and a job scheduler may send any
+        # signal to all. The training process decides when its workers stop.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        # Not SIG_IGN: a simulator started by the environment would inherit it.
-        signal.signal(signal.SIGTERM, lambda *_: None)
+        for number in STOP_SIGNALS:
+            if signal.getsignal(number) != signal.SIG_IGN:
+                # Not SIG_IGN: a simulator started by the environment would inherit it.
+                signal.signal(number, lambda *_: None)
         set_parent_death_signal(signal.SIGKILL)
     return AnnotateErrors(make_frozen_env(task))

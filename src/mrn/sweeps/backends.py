@@ -10,10 +10,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from mrn.runs.layout import log_file
+from mrn.sweeps import start_child
 from mrn.sweeps.child import LOCKED_EXIT_CODE, RESTARTED, open_log
 from mrn.sweeps.jobs import Job
 from mrn.sweeps.scheduler import Handle, Outcome
 from mrn.utils.device import ANY_GPU
+from mrn.utils.signals import STOP_SIGNALS
 
 
 class LocalBackend:
@@ -32,7 +34,7 @@ class LocalBackend:
     def start(self, job: Job) -> Handle:
         """Train the job in a new process, which reads its settings as JSON from stdin."""
         # -P: do not import from the working directory, as for `mrn` itself.
-        command = [sys.executable, "-P", "-m", "mrn.sweeps.child", str(job.folder)]
+        command = [sys.executable, "-P", start_child.__file__, str(os.getpid()), str(job.folder)]
         with open_log(job.folder) as output:
             start = output.tell()
             gpu, environment = self._gpu(job), {"OMP_NUM_THREADS": str(job.config.threads)}
@@ -83,7 +85,7 @@ class _LocalHandle:
             return Outcome("lost", f"killed by {_signal_name(-code)}")
         if code == LOCKED_EXIT_CODE:
             return Outcome("locked")
-        if code in (128 + signal.SIGINT, 128 + signal.SIGTERM):
+        if code - 128 in STOP_SIGNALS:
             return Outcome("lost", "stopped by a signal")
         last = self._last_line() or f"exit code {code}"
         return Outcome("failed", f"{last} (see {self.log})")

@@ -1,7 +1,6 @@
 """Process of a single run of a sweep. A local one saves and exits when the sweep exits."""
 
 import os
-import signal
 import sys
 import time
 from pathlib import Path
@@ -15,7 +14,6 @@ from mrn.utils.device import tune_allocator
 from mrn.utils.errors import RunError, report_errors
 from mrn.utils.files import parse_json
 from mrn.utils.plugins import forbid_exit
-from mrn.utils.signals import set_parent_death_signal
 
 
 def train_job(
@@ -89,7 +87,6 @@ def apply_niceness(autogroup: Path = AUTOGROUP) -> None:
 
 def main() -> None:
     """Train in the folder given as argument, with settings read as JSON from stdin."""
-    set_parent_death_signal(signal.SIGTERM)
     apply_niceness()
     with report_errors():
         settings = parse_json(sys.stdin.read(), "the sweep's settings")

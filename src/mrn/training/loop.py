@@ -55,7 +55,7 @@ def run(
     Raises:
         UserError: A name is unknown, the environment does not fit, or the folder is taken.
         RunError: The run failed; its last checkpoint is valid.
-        Interrupted: Ctrl-C or SIGTERM stopped the run after it saved a checkpoint.
+        Interrupted: A signal such as Ctrl-C stopped the run after it saved a checkpoint.
     """
     with join_ranks() as ranks:
         progress = progress and ranks.is_main

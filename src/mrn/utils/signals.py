@@ -1,4 +1,4 @@
-"""Handling of Ctrl-C and SIGTERM: the first saves and stops the run, the second kills it."""
+"""Signals that stop a run: the first one saves, a second Ctrl-C or SIGTERM kills it."""
 
 import ctypes
 import multiprocessing
@@ -14,7 +14,11 @@ from typing import Any
 from mrn.distributed import SINGLE_PROCESS, Ranks
 from mrn.utils.errors import Interrupted
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+"""Ctrl-C, `kill`, a closed terminal, and the warning of job schedulers before preemption."""
+_REPEATED = (signal.SIGHUP, signal.SIGUSR1)
+"""Signals that may arrive several times for one event, so that a second one means nothing: shell
+and kernel both send SIGHUP."""
 DEBOUNCE_SECONDS = 1.0
 """Ignore further signals for this long: torchrun forwards Ctrl-C to ranks that already got it."""
 
@@ -33,12 +37,17 @@ class InterruptHandler:
         self.notice, self.ranks = notice, ranks
         self._previous_handlers: dict[int, Any] = {}
         self._received_at: float | None = None
+        self._terminals: list[int] = []
 
     def __enter__(self) -> "InterruptHandler":
         """Install the handler; Python allows this only in the main thread."""
         if threading.current_thread() is threading.main_thread():
+            self._terminals = [stream for stream in (1, 2) if os.isatty(stream)]
             self._previous_handlers = {
-                number: signal.signal(number, self._receive) for number in _SIGNALS
+                number: signal.signal(number, self._receive)
+                for number in STOP_SIGNALS
+                # `nohup` ignores it to keep the run alive.
+                if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN
             }
         return self
 
@@ -62,13 +71,17 @@ class InterruptHandler:
         return Interrupted(self.received, message, already_reported=not self.ranks.is_main)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGHUP:
+            self._detach()
         now = time.monotonic()
         if self._received_at is not None and now < self._received_at + DEBOUNCE_SECONDS:
             return
         again = self._received_at is not None
+        if again and number in _REPEATED:
+            return
         self.received, self._received_at = number, now
         if again or self.ranks.size == 1:
-            for each in _SIGNALS:
+            for each in set(STOP_SIGNALS) - set(_REPEATED):
                 signal.signal(each, signal.SIG_DFL)  # the next signal kills the process
         if again:
             os.kill(os.getpid(), number)
@@ -76,6 +89,13 @@ class InterruptHandler:
         with suppress(OSError):  # the reader of a pipe may have exited
             if self.ranks.is_main:
                 os.write(2, f"\n{self.notice}; interrupt again to quit immediately\n".encode())
+
+    def _detach(self) -> None:
+        """Discard further output to a terminal that was closed; writing to it would fail."""
+        null = os.open(os.devnull, os.O_WRONLY)
+        for stream in self._terminals:
+            os.dup2(null, stream)
+        os.close(null)
 
 
 @contextmanager
