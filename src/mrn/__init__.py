@@ -1,14 +1,15 @@
 """Goal-conditioned reinforcement learning with metric critics."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from mrn.agent import Agent
 from mrn.config import Config
 from mrn.critics import make_critic
+from mrn.envs.tasks import OBJECT_PREFIX
 from mrn.integrations.tracking import open_trackers
 from mrn.recipes import DEFAULT_RECIPE
 from mrn.training.evaluation import Evaluation
@@ -19,6 +20,9 @@ from mrn.utils.device import find_device
 from mrn.utils.errors import RunError, UserError
 from mrn.utils.files import as_path
 from mrn.version import __version__
+
+if TYPE_CHECKING:
+    import gymnasium as gym
 
 __all__ = [
     "Agent",
@@ -35,7 +39,7 @@ __all__ = [
 
 
 def train(
-    task: str,
+    task: "str | gym.Env[Any, Any] | Callable[..., gym.Env[Any, Any]]",
     *,
     run_dir: str | Path | None = None,
     progress: bool = True,
@@ -47,7 +51,10 @@ def train(
     """Train an agent, by default with the recipe `fast`.
 
     Args:
-        task: Name of a task (`mrn tasks`), or the Gymnasium id of a goal environment.
+        task: Name of a task (`mrn tasks`), Gymnasium id of a goal environment, or an environment
+            as an object: a class or function that creates it, or an instance, which serves as a
+            template. An object is not saved: to evaluate or resume in another process, pass it
+            again.
         run_dir: Run folder; by default `runs/TASK/ALGO-CRITIC+RECIPE/seed-SEED`.
         progress: Whether to show a progress bar, or plain lines without a terminal.
         resume: Whether to resume the run in the folder, if any, bit-identically.
@@ -68,7 +75,7 @@ def train(
             checkpoint is valid.
         KeyboardInterrupt: Ctrl-C or another signal stopped the run; it is saved and can be resumed.
     """
-    config = Config.of(task, **({"recipe": DEFAULT_RECIPE} | settings))
+    config = Config.of(_task_name(task), **({"recipe": DEFAULT_RECIPE} | settings))
     callbacks = as_callbacks(callbacks)
     folder = Path("runs") / config.folder if run_dir is None else as_path("run_dir", run_dir)
     with open_trackers(track, folder) as trackers:
@@ -80,6 +87,7 @@ def load(
     weights: str = "latest",
     device: str | torch.device = "auto",
     trust_code: bool = False,
+    env: "gym.Env[Any, Any] | Callable[..., gym.Env[Any, Any]] | None" = None,
 ) -> Agent:
     """Load a trained agent.
 
@@ -90,9 +98,26 @@ def load(
         device: `cpu`, `cuda`, `cuda:N`, `auto`, or a `torch.device`.
         trust_code: Whether to import the modules of a custom environment, critic or algorithm that
             the file names. Modules that were imported before need no consent.
+        env: The environment, if the agent was trained on an object. `predict` does not need it.
 
     Raises:
         UserError: The run does not exist, its file is damaged, or it names custom code without
             `trust_code`.
     """
-    return Agent.load(find_weights(run, weights), find_device(device), trust_code)
+    agent = Agent.load(find_weights(run, weights), find_device(device), trust_code)
+    if env is not None:
+        from mrn.envs.objects import register_object  # imports Gymnasium
+
+        if not agent.spec.env_id.startswith(OBJECT_PREFIX):
+            raise UserError(f"{run} was trained on {agent.spec.env_id}, a name: remove env")
+        register_object(env, agent.spec.env_id)
+    return agent
+
+
+def _task_name(task: Any) -> str:
+    """Return the name of a task, also of an environment passed as an object."""
+    if isinstance(task, str):
+        return task
+    from mrn.envs.objects import task_of_object  # imports Gymnasium
+
+    return task_of_object(task)

@@ -11,6 +11,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
+from mrn.envs.objects import unknown_object
 from mrn.envs.requirements import (
     UnsupportedEnvError,
     action_space,
@@ -20,7 +21,7 @@ from mrn.envs.requirements import (
     wrap_env_errors,
 )
 from mrn.envs.success import EnvSuccess
-from mrn.envs.tasks import ENVPOOL_ENV_IDS, TASKS, Task, TaskSpec
+from mrn.envs.tasks import ENVPOOL_ENV_IDS, OBJECT_PREFIX, TASKS, Task, TaskSpec
 from mrn.utils.errors import UserError, unknown_name
 from mrn.utils.plugins import describe_error, describe_module, import_plugin
 
@@ -41,7 +42,11 @@ def make_env(env_id: str, kwargs: Mapping[str, Any] | None = None) -> gym.Env[An
     imported = import_plugin(module) if module else None
     try:
         return gym.make(name, **(kwargs or {}))
+    except UserError:  # of an environment object
+        raise
     except gym.error.UnregisteredEnv:
+        if name.startswith(OBJECT_PREFIX):
+            raise unknown_object(name) from None
         if imported:
             candidates = _ids_of(module) | (set(gym.registry) - registered)
             if not candidates:

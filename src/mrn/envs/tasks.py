@@ -14,6 +14,9 @@ from mrn.utils.validation import Bounds, Validated
 DEFAULT_EPOCHS = 50
 """Number of epochs for custom environments."""
 
+OBJECT_PREFIX = "object/"
+"""Namespace of environments that were passed as Python objects (see `objects.py`)."""
+
 MAX_SIZE = 10**7
 """Maximum length of a vector or an episode; larger ones would not fit in memory."""
 

@@ -12,6 +12,7 @@ from mrn.critics import find_critic
 from mrn.distributed import Ranks
 from mrn.envs import GoalVectorEnv, Task, find_task, make_envs
 from mrn.envs.gymnasium_engine import start_limit
+from mrn.envs.tasks import OBJECT_PREFIX
 from mrn.runs.checkpoint import Checkpoints
 from mrn.runs.provenance import check_processes, resume_command, with_original_machine
 from mrn.runs.run_dir import NullRunDir, RunDir, is_finished_run
@@ -50,7 +51,9 @@ class RunContext:
 
     @property
     def resume_command(self) -> str:
-        """Shell command that resumes the run."""
+        """Shell command that resumes the run, or a call for an environment passed as an object."""
+        if self.task.spec.env_id.startswith(OBJECT_PREFIX):
+            return f"mrn.train(ENV, run_dir={str(self.folder)!r}, resume=True)"
         return resume_command(self.folder, self.config, self.ranks.size)
 
     def is_finished(self) -> bool:
