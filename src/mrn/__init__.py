@@ -12,8 +12,9 @@ from mrn.critics import make_critic
 from mrn.envs.tasks import OBJECT_PREFIX
 from mrn.integrations.tracking import open_trackers
 from mrn.recipes import DEFAULT_RECIPE
+from mrn.training.callbacks import Callback, EpochFunction, as_callbacks
 from mrn.training.evaluation import Evaluation
-from mrn.training.loop import Callback, as_callbacks, run
+from mrn.training.loop import run
 from mrn.training.reach import Reach
 from mrn.training.weights import find_weights
 from mrn.utils.device import find_device
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Agent",
+    "Callback",
     "Config",
     "Evaluation",
     "Reach",
@@ -44,7 +46,7 @@ def train(
     run_dir: str | Path | None = None,
     progress: bool = True,
     resume: bool = False,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Sequence[Callback | EpochFunction] = (),
     track: str | None = None,
     **settings: Any,
 ) -> Agent:
@@ -59,7 +61,8 @@ def train(
         progress: Whether to show a progress bar, or plain lines without a terminal.
         resume: Whether to resume the run in the folder, if any, bit-identically.
         callbacks: Functions called after each epoch with the agent and a dictionary of the epoch's
-            metrics. Training stops if one returns True.
+            metrics, or `mrn.Callback` objects, which also run after each cycle. Training stops if
+            one returns True.
         track: Also log the run to `wandb` or `trackio`. A resumed run continues its entry there.
         **settings: Any field of `mrn.Config` or of its groups, for example
             `critic="mrn", epochs=10, seed=100, batch_size=512`. `recipe="paper"` is the paper's
@@ -76,10 +79,10 @@ def train(
         KeyboardInterrupt: Ctrl-C or another signal stopped the run; it is saved and can be resumed.
     """
     config = Config.of(_task_name(task), **({"recipe": DEFAULT_RECIPE} | settings))
-    callbacks = as_callbacks(callbacks)
+    checked = as_callbacks(callbacks)
     folder = Path("runs") / config.folder if run_dir is None else as_path("run_dir", run_dir)
     with open_trackers(track, folder) as trackers:
-        return run(config, folder, progress, resume, [*callbacks, *trackers])
+        return run(config, folder, progress, resume, [*checked, *trackers])
 
 
 def load(

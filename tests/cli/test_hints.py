@@ -47,7 +47,9 @@ def test_shadowed_module_is_named_with_its_file():
 
 @pytest.mark.parametrize("callbacks", [print, 3, [3], "print"])
 def test_callbacks_must_be_a_list_of_functions(callbacks, tmp_path):
-    with pytest.raises(mrn.UserError, match="callbacks must be a list of functions, got"):
+    with pytest.raises(
+        mrn.UserError, match="callbacks must be a list of functions or mrn.Callback objects"
+    ):
         mrn.train("FetchReach", run_dir=tmp_path / "run", callbacks=callbacks)
     assert not (tmp_path / "run").exists()
 

@@ -69,6 +69,16 @@ def test_custom_algorithm_trains_and_resumes(tmp_path, monkeypatch):
     assert (tmp_path / "runs" / "stopwatch" / "inspect.png").exists()
 
 
+def test_callbacks_log_every_cycle(tmp_path, monkeypatch, capsys):
+    names = run_example("callbacks.py", tmp_path, monkeypatch)
+    assert [row["cycle"] for row in names["log"].rows] == [1, 2, 3] * 2
+    printed = capsys.readouterr().out
+    assert "epoch 2: " in printed
+    assert "3000 steps: critic loss " in printed
+    assert names["TimeBudget"](0).on_cycle(None, {})
+    assert not names["TimeBudget"](60).on_cycle(None, {})
+
+
 def test_onnx_control_loop_runs_without_torch_and_matches_predict(tmp_path, monkeypatch):
     agent = tiny_run(tmp_path / "runs" / "reach", epochs=1)
     monkeypatch.chdir(tmp_path)

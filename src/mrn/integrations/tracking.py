@@ -16,7 +16,7 @@ from mrn.config import Config, flatten
 from mrn.runs.layout import METRICS, TRACKING
 from mrn.runs.metrics import Row, read_metrics
 from mrn.runs.tensorboard import scalars
-from mrn.training.loop import Callback
+from mrn.training.callbacks import Callback
 from mrn.utils.errors import UserError, lookup
 from mrn.utils.extras import import_extra
 from mrn.utils.files import parse_json, read_limited, write_atomically
@@ -103,7 +103,7 @@ TRACKERS: dict[str, Callable[[Any, TrackingState, Config, Path], TrackedRun]] = 
 """Functions that open a run. The key is tracker, Python package and extra at once."""
 
 
-class Tracker:
+class Tracker(Callback):
     """Callback that logs each epoch. Failures only cause a warning and never stop the run."""
 
     def __init__(self, state: TrackingState, folder: Path) -> None:
@@ -117,7 +117,7 @@ class Tracker:
         self.run: TrackedRun | None = None
         self.failed = False
 
-    def __call__(self, agent: Agent, row: Row) -> None:
+    def on_epoch(self, agent: Agent, row: Row) -> None:
         """Log all epochs of metrics.csv that have not been logged yet."""
         if not self.failed:
             self._attempt(lambda: self._log_new_epochs(agent.config))

@@ -1,8 +1,7 @@
 """The training loop: envs -> rollout -> replay -> algorithm.update -> evaluate -> run folder."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from mrn.agent import Agent, Selection
 from mrn.config import Config
@@ -10,30 +9,14 @@ from mrn.distributed import join_ranks
 from mrn.envs import GoalVectorEnv
 from mrn.runs.layout import weights_file
 from mrn.runs.metrics import Row, reached_stop_at
+from mrn.training.callbacks import Callback, call_on_cycle, call_on_epoch
 from mrn.training.evaluation import evaluate
 from mrn.training.progress import print_line
 from mrn.training.setup import ActiveRun, open_run, prepare_run
 from mrn.training.trainer import Trainer
 from mrn.training.weights import find_weights
 from mrn.utils.device import threads_stall, torch_threads
-from mrn.utils.errors import UserError
 from mrn.utils.seeding import derive_seed
-
-Callback = Callable[[Agent, Row], bool | None]
-"""Function called after each epoch, once weights and metrics are saved. It receives the agent and
-the epoch's metrics. Training stops if it returns True."""
-
-
-def as_callbacks(callbacks: Any) -> list[Callback]:
-    """Return a user's callbacks as a list.
-
-    Raises:
-        UserError: They are not a list of functions.
-    """
-    functions: list[Any] = list(callbacks) if isinstance(callbacks, Iterable) else [None]
-    if not all(map(callable, functions)):
-        raise UserError(f"callbacks must be a list of functions, got {callbacks!r}")
-    return functions
 
 
 def run(
@@ -50,7 +33,7 @@ def run(
         folder: Run folder: new or empty, or the folder of the run to resume.
         progress: Whether to show the progress.
         resume: Whether to resume the run in the folder, if any, bit-identically.
-        callbacks: Functions called after each epoch.
+        callbacks: User code that runs after each cycle and each epoch.
 
     Raises:
         UserError: A name is unknown, the environment does not fit, or the folder is taken.
@@ -76,11 +59,16 @@ def train(active: ActiveRun, callbacks: Sequence[Callback]) -> None:
     """Train epoch by epoch: cycles, evaluation, weights, metrics, checkpoint."""
     trainer, schedule = active.trainer, active.context.config.schedule
     while trainer.epoch <= active.context.epochs:
+        losses, stopped = trainer.mean_losses(), False
         while trainer.cycle < schedule.cycles:
-            losses = train_cycle(trainer, active.envs)
+            before, losses = losses, train_cycle(trainer, active.envs)
             active.display.finish_cycle(trainer.epoch, trainer.clock.steps_per_second)
-            if active.interrupts.requested() and trainer.cycle < schedule.cycles:
+            stopped = is_stopped(active, cycle_row(trainer, losses, before), callbacks)
+            interrupted = active.interrupts.requested()
+            if (stopped or interrupted) and trainer.cycle < schedule.cycles:
                 save_checkpoint(active)
+                if stopped:
+                    return
                 raise active.interrupts.end(active.context.resume_command)
         row = training_row(trainer, losses)
         if schedule.eval_episodes:
@@ -90,7 +78,7 @@ def train(active: ActiveRun, callbacks: Sequence[Callback]) -> None:
         active.run_dir.log(row)  # after the weights: every logged epoch has them
         trainer.next_epoch()
         active.display.finish_epoch(row)
-        is_last = is_last_epoch(active, row, callbacks)
+        is_last = is_last_epoch(active, row, callbacks) or stopped
         interrupted = active.interrupts.requested()
         if is_last or interrupted or is_checkpoint_due(trainer):
             save_checkpoint(active)
@@ -139,6 +127,24 @@ def train_cycle(trainer: Trainer, envs: GoalVectorEnv) -> dict[str, float]:
         return trainer.mean_losses()
 
 
+def cycle_row(trainer: Trainer, losses: dict[str, float], before: dict[str, float]) -> Row:
+    """Return the metrics of the last cycle, from the means of its epoch up to it and before it."""
+    cycle = trainer.cycle
+    return {
+        "epoch": trainer.epoch,
+        "cycle": cycle,
+        "env_steps": trainer.env_steps,
+        "updates": trainer.updates,
+        **{name: cycle * mean - (cycle - 1) * before[name] for name, mean in losses.items()},
+    }
+
+
+def is_stopped(active: ActiveRun, row: Row, callbacks: Sequence[Callback]) -> bool:
+    """Call the callbacks after a cycle on rank 0; return whether one stops, on all ranks."""
+    ranks, agent = active.context.ranks, active.trainer.agent
+    return bool(ranks.all_reduce_max(ranks.is_main and call_on_cycle(callbacks, agent, row)))
+
+
 def training_row(trainer: Trainer, losses: dict[str, float]) -> Row:
     """Return the metrics of an epoch before its evaluation."""
     return {
@@ -184,9 +190,9 @@ def save_weights(trainer: Trainer, folder: Path, success: float | None) -> None:
 def is_last_epoch(active: ActiveRun, row: Row, callbacks: Sequence[Callback]) -> bool:
     """Call the callbacks on rank 0; return whether training ends, the same on all ranks."""
     context, trainer = active.context, active.trainer
-    answers = [callback(trainer.agent, row) for callback in callbacks if context.ranks.is_main]
+    stopped = context.ranks.is_main and call_on_epoch(callbacks, trainer.agent, row)
     done = trainer.epoch > context.epochs or reached_stop_at(row, context.config.stop_at)
-    return bool(context.ranks.all_reduce_max(done or True in answers))
+    return bool(context.ranks.all_reduce_max(done or stopped))
 
 
 def is_checkpoint_due(trainer: Trainer) -> bool:
