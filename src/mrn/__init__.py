@@ -16,7 +16,7 @@ from mrn.training.callbacks import Callback, EpochFunction, as_callbacks
 from mrn.training.evaluation import Evaluation
 from mrn.training.loop import run
 from mrn.training.reach import Reach
-from mrn.training.weights import find_weights
+from mrn.training.weights import find_weights, run_folder
 from mrn.utils.device import find_device
 from mrn.utils.errors import RunError, UserError
 from mrn.utils.files import as_path
@@ -108,6 +108,7 @@ def load(
             `trust_code`.
     """
     agent = Agent.load(find_weights(run, weights), find_device(device), trust_code)
+    agent.run_dir = run_folder(run)
     if env is not None:
         from mrn.envs.objects import register_object  # imports Gymnasium
 

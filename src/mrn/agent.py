@@ -1,7 +1,6 @@
 """Agent: a trained policy with predict, evaluate, reach and save."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +15,10 @@ from mrn.algorithms.exploration import uniform_actions
 from mrn.config import Config
 from mrn.critics import Critic, Dims, make_critic
 from mrn.envs import Observation, Task, TaskSpec, find_task
+from mrn.envs.observations import parse_observation
 from mrn.replay import Normalizer
 from mrn.runs.policy_file import (
+    Selection,
     check_tensors,
     compress_policy,
     expand_policy,
@@ -25,28 +26,15 @@ from mrn.runs.policy_file import (
     write_policy,
 )
 from mrn.utils.device import find_device
-from mrn.utils.errors import UserError
 from mrn.utils.files import as_path
 from mrn.utils.plugins import require_consent
 from mrn.utils.seeding import make_generator, seeded_weights
-from mrn.utils.validation import Fraction, NonNegativeInt, PositiveInt, Validated, from_dict
+from mrn.utils.validation import from_dict
 
 if TYPE_CHECKING:
+    from mrn.training.callbacks import Callback, EpochFunction
     from mrn.training.evaluation import Evaluation
     from mrn.training.reach import Reach
-
-
-@dataclass(frozen=True)
-class Selection(Validated):
-    """How the best epoch was chosen: by the highest success rate of all evaluations so far.
-
-    The maximum of noisy evaluations is biased upward. Evaluate the policy again before quoting it.
-    """
-
-    epoch: PositiveInt
-    success: Fraction | None
-    """Success rate of the evaluation; None without evaluations."""
-    eval_episodes: NonNegativeInt
 
 
 class Agent:
@@ -64,6 +52,8 @@ class Agent:
         self._prediction = make_generator(config.seed, "prediction", device)
         self.selection: Selection | None = None
         """How the epoch of these weights was chosen; None if they are the latest."""
+        self.run_dir: Path | None = None
+        """Run folder with the checkpoints of this agent, if any."""
 
     @cached_property
     def task(self) -> Task:
@@ -119,7 +109,7 @@ class Agent:
         Raises:
             UserError: The observation does not fit the policy.
         """
-        arrays = self._checked(observation)
+        arrays = parse_observation(observation, self.spec)
         batch = arrays[0].shape[:-1]  # () for a single observation
         states, goals = (array.reshape(-1, array.shape[-1]) for array in arrays)  # (N, size)
         inputs = self._tensors(Observation(states, goals, goals))
@@ -130,38 +120,6 @@ class Agent:
                 explore = self.algorithm.explorer(1, len(states), self._prediction)
                 actions = self.policy.to_bounds(explore(*self.policy.inputs(*inputs)))
         return actions.cpu().numpy().reshape(*batch, self.spec.action_dim), None
-
-    def _checked(self, observation: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return validated copies of the state and the goal.
-
-        Torch rejects, or warns about, some arrays: read-only, reversed or big-endian ones.
-        """
-        name = f"the policy for {self.spec.name}"
-        try:
-            arrays = [np.asarray(observation[key]) for key in ("observation", "desired_goal")]
-        except (KeyError, TypeError, IndexError):
-            raise UserError(
-                f"{name} needs a dictionary with the keys 'observation' and 'desired_goal', got "
-                f"{list(observation) if isinstance(observation, dict) else type(observation)}"
-            ) from None
-        sizes = (self.spec.state_dim, self.spec.goal_dim)
-        if any(x.shape[-1:] != (size,) for x, size in zip(arrays, sizes, strict=True)):
-            raise UserError(
-                f"{name} expects observations of {sizes[0]} and goals of {sizes[1]} values, got "
-                f"shapes {arrays[0].shape} and {arrays[1].shape}"
-            )
-        if arrays[0].shape[:-1] != arrays[1].shape[:-1]:
-            raise UserError(
-                f"{name} needs one goal per observation, got shapes {arrays[0].shape} and "
-                f"{arrays[1].shape}"
-            )
-        for key, array in zip(("observation", "desired_goal"), arrays, strict=True):
-            if array.dtype.kind not in "biuf":
-                raise UserError(f"{name}: {key!r} must be numeric, got {array.dtype}")
-            if not np.isfinite(array).all():
-                raise UserError(f"{name}: {key!r} must be finite, got {array}")
-        state, goal = (np.array(array, np.float32, order="C") for array in arrays)
-        return state, goal
 
     def evaluate(
         self,
@@ -189,6 +147,34 @@ class Agent:
         from mrn.training.evaluation import evaluate_agent  # imports this module
 
         return evaluate_agent(self, episodes, seed, engine, threads, progress, goal)
+
+    def learn(
+        self,
+        steps: int,
+        progress: bool = True,
+        callbacks: "Sequence[Callback | EpochFunction]" = (),
+    ) -> "Agent":
+        """Continue training from the last checkpoint in the run folder; extends the same run.
+
+        The result is bit-identical to a run that was longer from the start. The run's `stop_at` no
+        longer applies.
+
+        Args:
+            steps: Additional environment steps, rounded up to whole epochs of full-length episodes.
+            progress: Whether to show the progress.
+            callbacks: As in `mrn.train`.
+
+        Returns:
+            This agent, with the new weights.
+
+        Raises:
+            UserError: The agent has no run folder, its checkpoints are gone, or it has the weights
+                of the best epoch.
+        """
+        from mrn.training.extension import extend_run  # imports this module
+
+        extend_run(self, steps, progress, callbacks)
+        return self
 
     def reach(
         self,
@@ -227,6 +213,12 @@ class Agent:
     def state_dict(self) -> dict[str, Tensor]:
         """Return all weights and statistics by name, sharing memory with the agent."""
         return _state_dict(self.algorithm, self.normalizer)
+
+    @torch.no_grad()
+    def load_state_dict(self, tensors: Mapping[str, Tensor]) -> None:
+        """Copy all weights and statistics from the output of `state_dict`."""
+        for name, value in self.state_dict().items():
+            value.copy_(tensors[name])
 
     def save(self, path: str | Path, small: bool = False) -> None:
         """Write a self-contained safetensors file.
@@ -271,9 +263,7 @@ class Agent:
         agent = cls(config, spec, device)
         if "selection" in about:
             agent.selection = from_dict(Selection, about["selection"], str(path))
-        with torch.no_grad():
-            for name, value in agent.state_dict().items():
-                value.copy_(tensors[name])
+        agent.load_state_dict(tensors)
         return agent
 
 

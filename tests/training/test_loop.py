@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import mrn
-from mrn.agent import Selection
 from mrn.algorithms import DDPG
 from mrn.replay import ReplayBuffer
 from mrn.runs.metrics import COLUMNS
+from mrn.runs.policy_file import Selection
 from mrn.runs.provenance import read_config
 from mrn.training import loop, trainer
 from tests.training.helpers import metrics, same_weights, tiny_run

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from mrn.runs.rank_state import tensor_bytes
 from mrn.utils.errors import UserError
 from mrn.utils.files import checksum, parse_json, write_atomically
 from mrn.utils.renames import upgrade_tensors
+from mrn.utils.validation import Fraction, NonNegativeInt, PositiveInt, Validated
 
 _READ_ERRORS = (
     safetensors.SafetensorError,
@@ -23,6 +25,19 @@ _READ_ERRORS = (
     AttributeError,
 )
 """Errors that a damaged or foreign file can raise."""
+
+
+@dataclass(frozen=True)
+class Selection(Validated):
+    """How the best epoch was chosen: by the highest success rate of all evaluations so far.
+
+    The maximum of noisy evaluations is biased upward. Evaluate the policy again before quoting it.
+    """
+
+    epoch: PositiveInt
+    success: Fraction | None
+    """Success rate of the evaluation; None without evaluations."""
+    eval_episodes: NonNegativeInt
 
 
 def write_policy(path: Path, about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:

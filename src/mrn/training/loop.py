@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from mrn.agent import Agent, Selection
+from mrn.agent import Agent
 from mrn.config import Config
 from mrn.distributed import join_ranks
 from mrn.envs import GoalVectorEnv
 from mrn.runs.layout import weights_file
 from mrn.runs.metrics import Row, reached_stop_at
+from mrn.runs.policy_file import Selection
 from mrn.training.callbacks import Callback, call_on_cycle, call_on_epoch
 from mrn.training.evaluation import evaluate
 from mrn.training.progress import print_line
@@ -46,8 +47,11 @@ def run(
         if context.is_finished():
             print_line(f"{folder} is finished; nothing left to train", progress)
             # Its modules are those of `config`, which the caller named or consented to.
-            return Agent.load(find_weights(folder), context.device, trust_code=True)
+            agent = Agent.load(find_weights(folder), context.device, trust_code=True)
+            agent.run_dir = folder
+            return agent
         trainer = context.make_trainer()
+        trainer.agent.run_dir = folder
         with open_run(context, trainer, progress) as active:
             print_summary(active)
             start_or_resume(active)

@@ -65,3 +65,8 @@ def output_folder(run: str | Path) -> Path:
     """Return where to write files about a run: its folder, or the current one for the zoo."""
     path = Path(run)
     return path if path.is_dir() else path.parent
+
+
+def run_folder(run: str | Path) -> Path | None:
+    """Return the run folder that a user named, or None for a weights file or the zoo."""
+    return Path(run) if find_entry(run) is None and Path(run).is_dir() else None
