@@ -40,9 +40,12 @@ class Batch(NamedTuple):
     next_state: Tensor
     reward: Tensor  # at the next state, in [-1, 0]
     terminated: Tensor  # True where the value of the next state is 0; False on truncation
-    # Number of actions from the state to where its episode achieved the goal; inf if unknown.
+    # Number of actions from the state to where its episode, or a learned model's continuation of
+    # it, achieved the goal; inf if unknown.
     steps_to_goal: Tensor
     # The same transitions, all relabeled; only for algorithms with `uses_relabeled`.
     relabeled: "Batch | None" = None
     # What followed the transitions; only for algorithms with `trajectory_sampling`.
     trajectory: Trajectory | None = None
+    # Change of the achieved goal by the action; only for algorithms with `imagines`.
+    achieved_change: Tensor | None = None

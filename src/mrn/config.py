@@ -11,6 +11,7 @@ import tyro
 from mrn.algorithms import (
     AUTO,
     AlgorithmSettings,
+    check_goal_mix,
     choose_critic,
     find_algorithm,
     other_algorithms_setting,
@@ -104,6 +105,7 @@ class Config(Validated):
             raise UserError(f"variant {self.variant!r} is the name of a recipe; choose another")
         if imports:
             object.__setattr__(self, "critic", choose_critic(self.algo, self.critic))
+            check_goal_mix(self.algo, self.replay.goal_weights)
         object.__setattr__(self, "env_kwargs", to_json_types("env_kwargs", self.env_kwargs))
         if self.stop_at is not None and not self.schedule.eval_episodes:
             raise UserError("stop_at needs evaluations, but eval_episodes is 0")

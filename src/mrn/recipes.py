@@ -26,6 +26,8 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
 }
 """Settings of each recipe; algorithms ignore those they lack. All others keep their defaults."""
 OVERRIDES: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    (PAPER, "mher"): {"goal_mix": "imagined=0.8"},
+    (FAST, "mher"): {"goal_mix": "imagined=0.8"},
     (FAST, "sac"): {"action_penalty": 0.0},  # the entropy term keeps actions small enough
 }
 """Settings of a recipe that differ for one algorithm, by (recipe, algorithm)."""

@@ -53,7 +53,8 @@ def random_batch(size: int = 64, seed: int = 1) -> Batch:
         waypoint=torch.randn(size, DIMS.state, generator=g),
         waypoint_steps=(future_steps / 2).ceil(),
     )
-    return batch._replace(relabeled=same, trajectory=trajectory)
+    change = torch.randn(size, DIMS.goal, generator=g)
+    return batch._replace(relabeled=same, trajectory=trajectory, achieved_change=change)
 
 
 def map_tensors(function: Callable[[Tensor], Tensor], batch):

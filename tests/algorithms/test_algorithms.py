@@ -57,7 +57,7 @@ def zygote():
         yield process
 
 
-@pytest.mark.parametrize("name", ["td3", "sac", "wgcsl"])
+@pytest.mark.parametrize("name", ["td3", "sac", "wgcsl", "mher"])
 def test_resume_after_kill_is_bit_identical(name, tmp_path, zygote):
     settings = TINY | ODD | {"algo": name}
     assert zygote.run(tmp_path / "whole", **settings) == 0
@@ -126,8 +126,8 @@ def test_config_file_can_be_reused_with_and_without_a_critic(tmp_path, monkeypat
             "target_policy_noise",
             "is a setting of td3, not of ddpg: choose one of these algorithms, or remove",
         ),
-        ("sac", "exploration_noise", "is a setting of ddpg, td3, gcsl, wgcsl, not of sac"),
-        ("gcsl", "discount", "is a setting of ddpg, td3, sac, wgcsl, not of gcsl"),
+        ("sac", "exploration_noise", "is a setting of ddpg, td3, gcsl, wgcsl, mher, not of sac"),
+        ("gcsl", "discount", "is a setting of ddpg, td3, sac, wgcsl, mher, not of gcsl"),
         ("td3", "ent_coef", "is a setting of sac, not of td3"),
         ("td3", "tempo", "unknown setting 'tempo'"),
     ],

@@ -131,7 +131,7 @@ def test_inspection_without_a_critic_raises(cloner, tmp_path):
 
 
 def test_setting_of_another_algorithm_raises_with_the_list(cloner):
-    with pytest.raises(mrn.UserError, match="a setting of ddpg, td3, sac, not of cloner"):
+    with pytest.raises(mrn.UserError, match="a setting of ddpg, td3, sac, mher, not of cloner"):
         mrn.Config.of("FetchReach", algo="cloner", action_penalty=0.5)
     with pytest.raises(mrn.UserError, match="jitter is a setting of cloner, not of ddpg"):
         mrn.Config.of("FetchReach", jitter=0.5)

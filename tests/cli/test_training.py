@@ -112,7 +112,10 @@ def test_help_lists_the_settings_of_the_algorithm(monkeypatch, capsys):
             ["--target-policy-noise", "0.1"],
             "target_policy_noise is a setting of td3, not of ddpg: choose one of these",
         ),
-        (["--algo=gcsl", "--discount=0.9"], "discount is a setting of ddpg, td3, sac, wgcsl, not"),
+        (
+            ["--algo=gcsl", "--discount=0.9"],
+            "discount is a setting of ddpg, td3, sac, wgcsl, mher, not",
+        ),
         (["--algo=sac", "--no-discount-weight"], "discount_weight is a setting of wgcsl, not of"),
         (["--algo", "gcsl", "--critic", "bvn"], "learns without a critic: leave 'bvn' out"),
         (["--critic", "none"], "algorithm 'ddpg' needs a critic"),

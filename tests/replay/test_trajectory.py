@@ -91,3 +91,10 @@ def test_normalizer_covers_goals_and_states_of_the_trajectory():
 def test_sampling_checks_its_numbers(settings):
     with pytest.raises(UserError, match="must be"):
         TrajectorySampling(**settings)
+
+
+def test_normalizer_scales_changes_of_achieved_goals():
+    normalizer = Normalizer(SPEC)
+    normalizer.goal.update(torch.tensor([[10.0], [14.0]]))  # mean 12, standard deviation 2
+    batch = sample(size=4)._replace(achieved_change=torch.tensor([[0.0], [1.0], [-2.0], [100.0]]))
+    assert normalizer(batch).achieved_change.flatten().tolist() == [0.0, 0.5, -1.0, 50.0]

@@ -8,7 +8,7 @@ from tests.commands import mrn
 from tests.sweeps.helpers import SETTINGS
 from tests.training.helpers import metrics
 
-METHODS = ["ddpg-mrn", "td3-mrn", "sac-mrn", "gcsl-none", "wgcsl-mrn"]
+METHODS = ["ddpg-mrn", "td3-mrn", "sac-mrn", "gcsl-none", "wgcsl-mrn", "mher-mrn"]
 
 
 def test_suite_with_all_algorithms(tmp_path):

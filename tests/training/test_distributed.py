@@ -1,5 +1,6 @@
 """Two ranks: equal weights, the gradient of the whole batch, and one run folder."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from tests.training.helpers import TINY, metrics, straight, tiny_run
 CPU = torch.device("cpu")
 
 
-def fingerprints(folder: Path, agent: str) -> list[list[str]]:
+def fingerprints(folder: Path, agent: str, **settings) -> list[list[str]]:
     """Return the fingerprints of all ranks after each update of a run."""
     found, kind = [], find_algorithm(agent)
     trainers: list[Trainer] = []
@@ -38,7 +39,7 @@ def fingerprints(folder: Path, agent: str) -> list[list[str]]:
         return losses
 
     Trainer.__init__, kind.update = spy_init, spy_update
-    tiny_run(folder, algo=agent, epochs=1)
+    tiny_run(folder, algo=agent, epochs=1, **settings)
     return found
 
 
@@ -49,6 +50,14 @@ def test_ranks_have_equal_weights_after_each_update(algo, tmp_path):
     assert ours == theirs
     assert all(len(set(each)) == 1 for each in ours)  # equal on both ranks
     assert len({each[0] for each in ours}) == 6  # and different after each update
+
+
+def test_ranks_with_a_goal_mixture_have_equal_weights(tmp_path):
+    """Each rank draws goals of other episodes from its own buffer, at first from one episode."""
+    run = partial(fingerprints, goal_mix="future=0.3,random=0.3,desired=0.3")
+    ours, theirs = run_in_ranks(2, tmp_path, run, tmp_path / "run", "ddpg")
+    assert ours == theirs
+    assert all(len(set(each)) == 1 for each in ours)
 
 
 def every_other_row(batch: Batch, first: int) -> Batch:

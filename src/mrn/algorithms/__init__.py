@@ -1,10 +1,12 @@
 """Learning algorithms by name."""
 
+from collections.abc import Iterable
 from dataclasses import fields
 
 from mrn.algorithms.base import Algorithm, AlgorithmSettings, CriticFactory
 from mrn.algorithms.ddpg import DDPG
 from mrn.algorithms.gcsl import GCSL
+from mrn.algorithms.mher import MHER
 from mrn.algorithms.policy import Policy
 from mrn.algorithms.sac import SAC
 from mrn.algorithms.td3 import TD3
@@ -18,6 +20,7 @@ __all__ = [
     "ALGORITHMS",
     "DDPG",
     "GCSL",
+    "MHER",
     "SAC",
     "TD3",
     "WGCSL",
@@ -34,6 +37,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "sac": SAC,
     "gcsl": GCSL,
     "wgcsl": WGCSL,
+    "mher": MHER,
 }
 
 AUTO, DEFAULT_CRITIC = "auto", "mrn"
@@ -76,6 +80,26 @@ def choose_critic(algo: str, critic: str) -> str:
             f"algorithm that has one ({', '.join(alternatives)})"
         )
     return critic
+
+
+def check_goal_mix(algo: str, strategies: Iterable[str]) -> None:
+    """Check that goals are imagined exactly by algorithms that can.
+
+    Raises:
+        UserError: They are not.
+    """
+    imagined, imagines = "imagined" in strategies, find_algorithm(algo).imagines
+    if imagined and not imagines:
+        able = [name for name, each in ALGORITHMS.items() if each.imagines]
+        raise UserError(
+            f"goal_mix: algorithm {algo!r} has no model for the strategy 'imagined': remove it, or "
+            f"choose {', '.join(able)}"
+        )
+    if imagines and not imagined:
+        raise UserError(
+            f"algorithm {algo!r} needs the strategy 'imagined': pass goal_mix, for example "
+            "imagined=0.8, or imagined=0,future=0.8 to disable it"
+        )
 
 
 def other_algorithms_setting(name: str, algo: str) -> UserError | None:

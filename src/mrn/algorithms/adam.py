@@ -16,6 +16,13 @@ def keep_gradients(gradients: list[Tensor]) -> list[Tensor]:
     return gradients
 
 
+def clip_norm(gradients: list[Tensor], max_norm: float) -> list[Tensor]:
+    """Return the gradients, scaled down together if their total norm exceeds `max_norm`."""
+    norms = torch.stack(torch._foreach_norm(gradients))
+    scale = max_norm / torch.linalg.vector_norm(norms).clamp(min=max_norm)
+    return list(torch._foreach_mul(gradients, scale))
+
+
 class Adam:
     """PyTorch's Adam through its functional form.
 
@@ -24,9 +31,18 @@ class Adam:
     at every step. As with `torch.optim`, move the weights before the first step, not later.
     """
 
-    def __init__(self, weights: Iterable[Tensor], learning_rate: float) -> None:
-        """Optimize the weights, which can still be moved to another device or dtype."""
+    def __init__(
+        self, weights: Iterable[Tensor], learning_rate: float, max_grad_norm: float | None = None
+    ) -> None:
+        """Optimize the weights, which can still be moved to another device or dtype.
+
+        Args:
+            weights: The weights.
+            learning_rate: Step size.
+            max_grad_norm: Norm of the gradient of all weights above which it is scaled down.
+        """
         self.weights, self.learning_rate = list(weights), learning_rate
+        self.max_grad_norm = max_grad_norm
         self.combine: Combine = keep_gradients  # runs with several ranks average
 
     @cached_property
@@ -63,9 +79,12 @@ class Adam:
             [values[i] for i in active]
             for values in (self.weights, self.mean, self.square, self.steps)
         )
+        gradients = self.combine(gradients)
+        if self.max_grad_norm is not None:
+            gradients = clip_norm(gradients, self.max_grad_norm)
         adam(
             weights,
-            self.combine(gradients),
+            gradients,
             mean,
             square,
             [],

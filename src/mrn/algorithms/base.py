@@ -48,6 +48,9 @@ class Algorithm(nn.Module, ABC):
     """Whether the algorithm builds critics. If not, its runs have the critic `none`."""
     uses_relabeled: ClassVar[bool] = False
     """Whether `update` needs `Batch.relabeled`, a copy of the batch with every goal relabeled."""
+    imagines: ClassVar[bool] = False
+    """Whether `imagine` predicts goals, for the strategy `imagined` of `goal_mix`. If so, `update`
+    gets `Batch.achieved_change`."""
     trajectory_sampling: TrajectorySampling | None = None
     """How to sample `Batch.trajectory`, which `update` needs; None if it does not."""
 
@@ -86,6 +89,23 @@ class Algorithm(nn.Module, ABC):
         Returns:
             The values of `METRICS`, shape (len(METRICS),), on the device and not synchronized.
         """
+
+    def imagine(
+        self, state: Tensor, goal: Tensor, uniform: Tensor, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Predict what the policy would achieve from given states on; see `imagines`.
+
+        Args:
+            state: Normalized states, (B, state).
+            goal: Normalized goals that the policy pursues, (B, goal).
+            uniform: Random numbers in [0, 1), (B,), that determine the number of steps.
+            generator: Source of further randomness.
+
+        Returns:
+            The changes of the achieved goals, in their standard deviations, (B, goal), and the
+            numbers of steps that they take, (B,), int32; 0 steps change nothing.
+        """
+        raise NotImplementedError
 
     def end_cycle(self) -> None:
         """Run periodic work at the end of a cycle, after its updates."""

@@ -38,7 +38,7 @@ class DDPG(Algorithm):
     """Actor trained by the gradient of a critic, which learns from slowly moving targets."""
 
     Settings: ClassVar[type[AlgorithmSettings]] = DDPGSettings
-    METRICS = ("critic_loss", "actor_loss", "mean_q")
+    METRICS: ClassVar[tuple[str, ...]] = ("critic_loss", "actor_loss", "mean_q")
 
     actor: Actor
     critic: Critic
@@ -89,13 +89,17 @@ class DDPG(Algorithm):
         if with_actor:
             policy_action = self.actor(state, goal)
             policy_q = self.critic.score(state, policy_action, goal_side)
-            policy_loss = actor_loss(policy_q, policy_action, self.settings.action_penalty)
+            policy_loss = self.policy_loss(batch, policy_action, policy_q)
             # `inputs` restricts the backward pass to the actor: it adds nothing to the critic's
             # gradients and does not go through the goal side again.
             policy_loss.backward(inputs=self._actor_weights)
             # Scaled so that the logged mean over all updates is the mean of the computed losses.
             policy_loss = policy_loss * self.settings.policy_delay
         return torch.stack([critic_loss, policy_loss, q.mean()]).detach()
+
+    def policy_loss(self, batch: Batch, policy_action: Tensor, policy_q: Tensor) -> Tensor:
+        """Return the loss of the actor, whose actions in the batch have these values."""
+        return actor_loss(policy_q, policy_action, self.settings.action_penalty)
 
     def check_restored(self) -> None:
         """Warn about runs of versions that also stepped the actor between its updates."""

@@ -6,13 +6,15 @@ from typing import Any
 from mrn.analysis.epochs import Methods, common_lengths, lagging_runs
 from mrn.analysis.run import Run
 from mrn.config import flatten, resolve
-from mrn.recipes import RECIPES
+from mrn.recipes import OVERRIDES, RECIPES
 from mrn.runs.run_dir import MUTABLE_SETTINGS
 from mrn.utils.renames import SETTINGS as RENAMED_SETTINGS
 
 COMPARED = ("algo", "critic", "recipe", "variant", "seed")
 """Settings in which methods, and the runs of a method, are meant to differ."""
-SET_BY_RECIPES = {name for settings in RECIPES.values() for name in settings}
+SET_BY_RECIPES = {
+    name for settings in (*RECIPES.values(), *OVERRIDES.values()) for name in settings
+}
 FROM_RECIPE = "as in its recipe"
 SIMULATION_PACKAGES = ("mujoco", "envpool", "gymnasium-robotics", "torch")
 """Packages whose version affects physics or arithmetic."""

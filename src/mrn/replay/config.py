@@ -26,7 +26,7 @@ class ReplayConfig(Validated):
     """Mixture of strategies, instead of the two settings above: `future=0.4,desired=0.4` relabels
     40% of the transitions by each and keeps the goals of the rest. Strategies: `future`, `final`,
     `episode`, `geometric` (discounted future), `random` and `desired` (achieved and desired goals
-    of other episodes)."""
+    of other episodes), `imagined` (by the model of `mher`)."""
     redraws: Annotated[int, Bounds(ge=0, le=100)] = 0
     """Number of times to redraw a sampled transition if nothing moved in its episode, i.e. if the
     goal achieved at its end counts as achieved at its start."""
@@ -41,7 +41,7 @@ class ReplayConfig(Validated):
         if self.goal_mix and (self.goal_selection_strategy, self.her_ratio) != defaults:
             raise UserError(
                 f"goal_mix {self.goal_mix!r} replaces goal_selection_strategy and her_ratio: "
-                "leave these two out, or leave goal_mix out"
+                "change its weights instead, or leave it out"
             )
 
     @property

@@ -6,7 +6,9 @@ from typing import Any
 
 from mrn.utils.errors import UserError, unknown_name
 
-STRATEGIES = ("future", "final", "episode", "geometric", "random", "desired")
+IMAGINED = "imagined"
+"""Strategy that only algorithms with a model offer."""
+STRATEGIES = ("future", "final", "episode", "geometric", "random", "desired", IMAGINED)
 """Strategies that select the new goal of a transition; see `mrn.replay.goals`."""
 
 _EXAMPLE = "for example future=0.4,desired=0.4"

@@ -11,7 +11,7 @@ from torch import Tensor
 from mrn.batch import Batch, TrajectorySampling
 from mrn.envs.rewards import Reward
 from mrn.replay.buffer import ReplayBuffer, StoredTransitions
-from mrn.replay.goals import GoalMixture
+from mrn.replay.goals import GoalMixture, Imagine
 from mrn.replay.trajectory import TrajectorySampler
 
 
@@ -22,7 +22,7 @@ class Hindsight:
 
     Rewards are recomputed for every transition at the next state, as the environments do.
     `steps_to_goal` is finite only for transitions relabeled with a goal that their episode achieved
-    later.
+    later, or that a model predicts.
 
     A transition with its original goal keeps its `terminated` flag. A relabeled one is terminal if
     it reaches its new goal and the environment ends episodes at the goal (see `GoalTermination`).
@@ -43,6 +43,7 @@ class Hindsight:
         with_relabeled: bool = False,
         discount: float = 1.0,
         trajectory: TrajectorySampling | None = None,
+        imagine: Imagine | None = None,
     ) -> None:
         """Sample from a buffer.
 
@@ -54,9 +55,10 @@ class Hindsight:
             with_relabeled: Whether `sample` also returns all its transitions relabeled.
             discount: Discount factor of the strategy `geometric`.
             trajectory: How to sample `Batch.trajectory`; None to leave it out.
+            imagine: Model of the strategy `imagined`; `sample` then adds `Batch.achieved_change`.
         """
         self.buffer, self.reward, self.redraws = buffer, reward, redraws
-        self.goals = GoalMixture(buffer, goal_weights, discount)
+        self.goals = GoalMixture(buffer, goal_weights, discount, imagine)
         self.with_relabeled = with_relabeled
         self.trajectory = None if trajectory is None else TrajectorySampler(buffer, trajectory)
         self.moved = MovedEpisodes(buffer, reward) if redraws else None
@@ -75,29 +77,33 @@ class Hindsight:
             redrawn = [self.buffer.draw(numbers) for numbers in uniform[3:]]
             rows = self.moved.first(torch.stack([rows, *redrawn]))
         stored = self.buffer.gather(rows)
-        batch = self._relabel(rows, stored, uniform[1:3], self.with_relabeled)
+        batch = self._relabel(rows, stored, uniform[1:3], generator, self.with_relabeled)
         if self.trajectory is not None:
             trajectory = self.trajectory.sample(rows, stored, generator)
             batch = batch._replace(trajectory=trajectory)
+        if self.goals.imagine is not None:
+            achieved = self.buffer.achieved.index_select(0, rows)
+            batch = batch._replace(achieved_change=stored.next_achieved - achieved)
         return batch
 
     def newest(self, count: int, generator: torch.Generator) -> Batch:
-        """Return each of the last `count` transitions once, relabeled."""
+        """Return each of the last `count` transitions once, relabeled; nothing is imagined."""
         uniform = torch.rand(
             2, count, generator=generator, device=generator.device, dtype=torch.float64
         )
         rows = self.buffer.newest(count)
-        return self._relabel(rows, self.buffer.gather(rows), uniform)
+        return self._relabel(rows, self.buffer.gather(rows), uniform, None)
 
     def _relabel(
         self,
         rows: Tensor,
         stored: StoredTransitions,
         uniform: Tensor,
+        generator: torch.Generator | None,
         with_relabeled: bool = False,
     ) -> Batch:
         """Build a batch from rows (B,) and random numbers (2, B) in [0, 1)."""
-        goal, steps = self.goals.select(rows, stored, uniform[0], uniform[1])
+        goal, steps = self.goals.select(rows, stored, uniform[0], uniform[1], generator)
         chosen = uniform[1] < self.goals.total
         batch = self._with_goals(stored, goal, steps, chosen)
         if with_relabeled:

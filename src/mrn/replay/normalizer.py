@@ -85,10 +85,14 @@ class Normalizer(nn.Module):
                 future_goal=self.goal(trajectory.future_goal),
                 waypoint=self.state(trajectory.waypoint),
             )
+        achieved_change = batch.achieved_change
+        if achieved_change is not None:
+            achieved_change = achieved_change * self.goal.scale
         return batch._replace(
             state=state,
             goal=self.goal(batch.goal),
             next_state=next_state,
             relabeled=relabeled,
             trajectory=trajectory,
+            achieved_change=achieved_change,
         )

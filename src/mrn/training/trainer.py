@@ -75,6 +75,7 @@ class Trainer:
             algorithm.uses_relabeled,
             algorithm.discount,
             algorithm.trajectory_sampling,
+            self._imagine if algorithm.imagines else None,
         )
         self.generators = {
             name: make_generator(config.seed, name, device, ranks.rank)
@@ -113,6 +114,14 @@ class Trainer:
         total = int(self.ranks.all_reduce_sum(torch.tensor(steps)))
         self.env_steps += total
         self.clock.steps += total
+
+    def _imagine(
+        self, state: Tensor, goal: Tensor, uniform: Tensor, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Let the algorithm predict changes of achieved goals, in the environment's units."""
+        inputs = self.agent.policy.inputs(state, goal)
+        change, steps = self.agent.algorithm.imagine(*inputs, uniform, generator)
+        return change / self.agent.normalizer.goal.scale, steps
 
     def learn(self) -> None:
         """Take the gradient steps of a cycle and accumulate their metrics."""
