@@ -1,6 +1,7 @@
 """Run folder: settings, one row of metrics per epoch, TensorBoard events and weights."""
 
 import json
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -59,7 +60,7 @@ class RunDir:
         """
         self.path, self.columns = path, (*COLUMNS, *metrics)
         self.rows: list[Row] = []
-        self.events: Events | None = None  # created with the first row
+        self.events: Events | None = None  # opened with the first row
         self.config = config
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -86,7 +87,9 @@ class RunDir:
             for file in filter(is_temp_file, folder.iterdir() if folder.is_dir() else ()):
                 file.unlink(missing_ok=True)  # a killed process left it behind
         write_atomically(self.path / CONFIG, self.about)
-        if rows is not None:
+        if rows is None:  # of a run that failed before its first checkpoint
+            shutil.rmtree(self.path / EVENTS, ignore_errors=True)
+        else:
             self.rows = list(rows)
             self._write_metrics()
 
@@ -94,9 +97,17 @@ class RunDir:
         """Append an epoch to metrics.csv and to TensorBoard."""
         self.rows.append(row)
         self._write_metrics()
+        self._open_events(row).log_epoch(row)
+
+    def log_cycle(self, row: Row) -> None:
+        """Append a cycle to TensorBoard."""
+        self._open_events(row).log_cycle(row)
+
+    def _open_events(self, row: Row) -> Events:
+        """Return the event files, which are opened for the first row of this process."""
         if self.events is None:
             self.events = Events(self.path / EVENTS, self.config, row["env_steps"])
-        self.events.log(row)
+        return self.events
 
     def _write_metrics(self) -> None:
         write_metrics(self.path / METRICS, self.columns, self.rows)
@@ -125,6 +136,9 @@ class NullRunDir:
         """Do nothing."""
 
     def log(self, row: Row) -> None:
+        """Do nothing."""
+
+    def log_cycle(self, row: Row) -> None:
         """Do nothing."""
 
     def __enter__(self) -> "NullRunDir":
@@ -183,7 +197,7 @@ def _changes(names: Iterable[str], before: Mapping[str, Any], now: Mapping[str, 
 def _has_content(path: Path) -> bool:
     """Return whether a folder holds more than a run that failed before its first checkpoint."""
     names = {file.name for file in path.iterdir() if not is_temp_file(file)} - {LOCK}
-    if names != {CONFIG}:
+    if names - {EVENTS} != {CONFIG}:
         return bool(names)
     try:
         read_run_info(path)

@@ -1,5 +1,6 @@
 """The training loop: envs -> rollout -> replay -> algorithm.update -> evaluate -> run folder."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -67,7 +68,9 @@ def train(active: ActiveRun, callbacks: Sequence[Callback]) -> None:
         while trainer.cycle < schedule.cycles:
             before, losses = losses, train_cycle(trainer, active.envs)
             active.display.finish_cycle(trainer.epoch, trainer.clock.steps_per_second)
-            stopped = is_stopped(active, cycle_row(trainer, losses, before), callbacks)
+            row = cycle_row(trainer, losses, before)
+            active.run_dir.log_cycle(row)
+            stopped = is_stopped(active, row, callbacks)
             interrupted = active.interrupts.requested()
             if (stopped or interrupted) and trainer.cycle < schedule.cycles:
                 save_checkpoint(active)
@@ -105,6 +108,7 @@ def print_summary(active: ActiveRun) -> None:
     active.display.print(
         f"on {context.device}{precision}{processes}, replay {memory:,.0f} MiB, in {context.folder}"
     )
+    active.display.print(f"watch it with: tensorboard --logdir {shlex.quote(str(context.folder))}")
     on_cpu = active.display.shown and context.device.type == "cpu"
     if on_cpu and threads_stall(context.threads):
         active.display.print(
