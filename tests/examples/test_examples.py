@@ -65,6 +65,8 @@ def test_custom_algorithm_trains_and_resumes(tmp_path, monkeypatch):
     run_command(monkeypatch, "eval", "runs/stopwatch", "--episodes=2")
     run_command(monkeypatch, "resume", "runs/stopwatch", "--epochs=2")
     assert len(metrics(tmp_path / "runs" / "stopwatch")) == 2
+    mrn.load(tmp_path / "runs" / "stopwatch").learn(1)
+    assert len(metrics(tmp_path / "runs" / "stopwatch")) == 3
     run_command(monkeypatch, "inspect", "runs/stopwatch", "--episodes=2")
     assert (tmp_path / "runs" / "stopwatch" / "inspect.png").exists()
 

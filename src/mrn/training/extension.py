@@ -7,7 +7,6 @@ from math import ceil
 from mrn.agent import Agent
 from mrn.runs.layout import METRICS, checkpoint_folders
 from mrn.runs.metrics import read_metrics
-from mrn.runs.provenance import read_config
 from mrn.training.callbacks import Callback, EpochFunction, as_callbacks
 from mrn.training.loop import run
 from mrn.utils.errors import UserError
@@ -41,7 +40,7 @@ def extend_run(
             f"{folder} has no checkpoint to continue from: a sweep with --discard-checkpoints, or "
             "someone else, deleted it. Train a new run with more epochs"
         )
-    config, file = read_config(folder), folder / METRICS
+    config, file = agent.config, folder / METRICS
     completed = len(read_metrics(file)) if file.exists() else 0
     epoch_steps = config.schedule.cycles * config.schedule.num_envs * agent.spec.horizon
     longer = replace(config, epochs=completed + ceil(steps / epoch_steps), stop_at=None)
