@@ -16,6 +16,7 @@ from mrn.config import Config
 from mrn.critics import Critic, Dims, make_critic
 from mrn.envs import Observation, Task, TaskSpec, find_task
 from mrn.envs.observations import parse_observation
+from mrn.envs.tasks import passes_arguments
 from mrn.replay import Normalizer
 from mrn.runs.policy_file import (
     Selection,
@@ -29,7 +30,11 @@ from mrn.utils.device import find_device
 from mrn.utils.files import as_path
 from mrn.utils.plugins import require_consent
 from mrn.utils.seeding import make_generator, seeded_weights
-from mrn.utils.validation import from_dict
+from mrn.utils.validation import (
+    PositiveInt,
+    check,
+    from_dict,
+)
 
 if TYPE_CHECKING:
     from mrn.training.callbacks import Callback, EpochFunction
@@ -54,6 +59,8 @@ class Agent:
         """How the epoch of these weights was chosen; None if they are the latest."""
         self.run_dir: Path | None = None
         """Run folder with the checkpoints of this agent, if any."""
+        self.epoch: int | None = None
+        """Epoch of training after which the weights were saved; None if unknown."""
 
     @cached_property
     def task(self) -> Task:
@@ -230,6 +237,8 @@ class Agent:
         """
         tensors = self.state_dict()
         about: dict[str, Any] = {"config": self.config.to_dict(), "task": vars(self.spec)}
+        if self.epoch is not None:
+            about |= {"epoch": self.epoch}
         if self.selection is not None:
             about |= {"selection": vars(self.selection)}
         if small:
@@ -253,7 +262,8 @@ class Agent:
         about, tensors = read_policy(path)
         config = Config.from_json(about.get("config"), str(path), trust_code)
         spec = from_dict(TaskSpec, about.get("task"), str(path))
-        require_consent(str(path), {"environment": spec.env_id}, spec.env_kwargs, trust_code)
+        arguments = passes_arguments(spec.env_id, spec.env_kwargs)
+        require_consent(str(path), {"environment": spec.env_id}, arguments, trust_code)
         with torch.device("meta"):  # compare sizes before allocating memory for them
             own = _state_dict(_make_algorithm(config, spec), Normalizer(spec))
             if about.get("small"):
@@ -261,6 +271,8 @@ class Agent:
             check_tensors(own, tensors, str(path))
         device = device if isinstance(device, torch.device) else find_device(device)
         agent = cls(config, spec, device)
+        check("epoch", epoch := about.get("epoch"), PositiveInt | None)
+        agent.epoch = epoch
         if "selection" in about:
             agent.selection = from_dict(Selection, about["selection"], str(path))
         agent.load_state_dict(tensors)

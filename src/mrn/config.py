@@ -16,13 +16,14 @@ from mrn.algorithms import (
     find_algorithm,
     other_algorithms_setting,
 )
+from mrn.envs.tasks import passes_arguments
 from mrn.recipes import DEFAULT_RECIPE, OVERRIDES, PAPER, RECIPES, find_recipe
 from mrn.replay import ReplayConfig
 from mrn.schedule import Schedule
 from mrn.utils.errors import UserError, unknown_name
 from mrn.utils.json_tables import JSON_TABLE, to_json_types
 from mrn.utils.naming import Method, safe_name
-from mrn.utils.plugins import TRUST_FLAG, is_custom, is_loaded, require_consent
+from mrn.utils.plugins import is_custom, is_loaded, require_consent
 from mrn.utils.renames import renamed, upgrade_config
 from mrn.utils.validation import Bounds, Fraction, Seed, Threads, Validated, check, from_dict
 
@@ -31,9 +32,6 @@ _NOT_A_FLAG = tyro.conf.arg(constructor=lambda: None)
 
 GROUPS = ("schedule", "algo_config", "replay")
 """Fields of `Config` that are groups of settings."""
-
-_NAMES = {"environment": "task", "critic": "critic", "algorithm": "algo"}
-"""Settings that may name custom code, by what they name."""
 
 Epochs = Annotated[int, Bounds(ge=1, le=10**6)]
 
@@ -143,8 +141,10 @@ class Config(Validated):
         data = upgrade_config(data)
         if isinstance(data, dict):
             if trust_code is not None:
-                names = {kind: data.get(key) for kind, key in _NAMES.items()}
-                require_consent(where, names, data.get("env_kwargs"), trust_code)
+                kinds = {"environment": "task", "critic": "critic", "algorithm": "algo"}
+                names = {kind: data.get(setting) for kind, setting in kinds.items()}
+                arguments = passes_arguments(data.get("task"), data.get("env_kwargs"))
+                require_consent(where, names, arguments, trust_code)
             data = data | _merge_groups(data, where, imports=trust_code is not None)
         config: Config = from_dict(cls, data, where)
         return config
@@ -163,12 +163,6 @@ class Config(Validated):
     def to_dict(self) -> dict[str, Any]:
         """Return nested dictionaries of JSON types."""
         return asdict(self)
-
-    @property
-    def trust_options(self) -> list[str]:
-        """Options of `mrn resume` and `mrn eval` that this run needs: consent to custom code."""
-        custom = any(is_custom(getattr(self, key)) for key in _NAMES.values())
-        return [TRUST_FLAG] if custom or self.env_kwargs else []
 
     def arguments(self) -> list[str]:
         """Return the arguments of `mrn train` for this configuration, without defaults."""

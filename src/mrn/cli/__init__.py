@@ -1,5 +1,6 @@
 """The `mrn` command: parse arguments, call the library, print the result."""
 
+import io
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -62,6 +63,8 @@ def main() -> None:
     if arguments == ["--version"]:
         print(f"mrn {__version__}")
         return
+    if isinstance(sys.stdout, io.TextIOWrapper):  # names may not fit the terminal's encoding
+        sys.stdout.reconfigure(errors="backslashreplace")
     with report_errors():
         if arguments and arguments[0] in COMMANDS:
             old = arguments[0]

@@ -6,6 +6,7 @@ from typing import Annotated
 import tyro
 
 from mrn.cli.arguments import Goal
+from mrn.utils.terminal import show
 
 
 def export(
@@ -30,7 +31,7 @@ def export(
     agent = mrn.load(run, weights, "cpu", trust_code)
     export_onnx(agent, out, force)
     spec = agent.spec
-    print(
+    show(
         f"Wrote {out}: observation ({spec.state_dim}) and desired_goal ({spec.goal_dim}) to "
         f"action ({spec.action_dim}), like agent.predict"
     )
@@ -71,7 +72,7 @@ def video(
     agent = mrn.load(run, weights, "cpu", trust_code)
     out = output_folder(run) / VIDEO if out is None else out
     recording = record(agent, out, episodes, seed, goal, grid, size, force)
-    print(
+    show(
         f"Wrote {out}: {sum(recording.success)} of {len(recording.success)} episodes reach their "
         f"goal, {recording.width} x {recording.height} pixels, {recording.seconds:.1f} s, "
         f"{out.stat().st_size / 2**20:.1f} MB"

@@ -10,10 +10,12 @@ from rich.table import Table
 
 from mrn.config import Config, flatten
 from mrn.recipes import DEFAULT_RECIPE, RECIPES
+from mrn.utils.console import console
 from mrn.utils.errors import UserError
 from mrn.utils.findings import Finding
 from mrn.utils.json_tables import JSON_TABLE
-from mrn.utils.tables import console, print_table
+from mrn.utils.tables import print_table
+from mrn.utils.terminal import show
 
 
 def tasks() -> None:
@@ -35,8 +37,8 @@ def tasks() -> None:
     for task in EXTRA_TASKS.values():
         extra_tasks.add_row(*row(task))
     console().print(paper_tasks, extra_tasks)
-    print(f"Tasks with dense rewards, also on EnvPool: {', '.join(DENSE)}.")
-    print("Any other Gymnasium goal environment works by its id. Check it with `mrn check ENV`.")
+    show(f"Tasks with dense rewards, also on EnvPool: {', '.join(DENSE)}.")
+    show("Any other Gymnasium goal environment works by its id. Check it with `mrn check ENV`.")
 
 
 def check(
@@ -65,7 +67,7 @@ def check(
         )
     config = Config(env, recipe=DEFAULT_RECIPE, reward_shift=reward_shift, env_kwargs=env_kwargs)
     _report_findings(env, check_env(env, reward_shift, env_kwargs))
-    print(f"Ready to train: mrn train {shlex.join(config.arguments())}")
+    show(f"Ready to train: mrn train {shlex.join(config.arguments())}")
 
 
 def _check_critic(name: str) -> None:
@@ -75,7 +77,7 @@ def _check_critic(name: str) -> None:
 
     dims = Dims(state=25, action=4, goal=3)
     _report_findings(f"critic {name!r}", check_critic(build_critic(name, dims), dims))
-    print(f"Ready to train: mrn train TASK --critic {shlex.quote(name)}")
+    show(f"Ready to train: mrn train TASK --critic {shlex.quote(name)}")
 
 
 def _report_findings(what: str, findings: list[Finding]) -> None:

@@ -5,7 +5,9 @@ from typing import Annotated
 
 import tyro
 
-from mrn.utils.tables import console, print_table
+from mrn.utils.console import console
+from mrn.utils.tables import print_table
+from mrn.utils.terminal import show
 
 
 def toy(
@@ -24,7 +26,7 @@ def toy(
 
     for table in run(out, sensitivity, write_docs):
         print_table(table)
-    print(f"Figures and data are in {out}.")
+    show(f"Figures and data are in {out}.")
 
 
 def theory(write_docs: Path | None = None) -> None:
@@ -35,7 +37,7 @@ def theory(write_docs: Path | None = None) -> None:
     """
     from mrn.studies.theory.report import run
 
-    run(write_docs, lambda title: print(title, flush=True), print_table)
+    run(write_docs, show, print_table)
 
 
 def inspect(
@@ -74,4 +76,4 @@ def inspect(
     found = measure.inspect(agent, moments, seed)
     console().print(report.table(found))
     for path in report.write(found, agent, moments, folder):
-        print(path)
+        show(path)

@@ -8,9 +8,10 @@ from typing import Annotated, Literal
 
 import tyro
 
+from mrn.utils.console import console
 from mrn.utils.device import ANY_GPU, default_threads, visible_gpus
 from mrn.utils.errors import UserError
-from mrn.utils.tables import console
+from mrn.utils.terminal import printable, show
 from mrn.utils.validation import NonNegativeFloat, PositiveInt, check
 
 
@@ -67,15 +68,17 @@ def sweep(
     threads = threads or 1
     planned = plan_jobs(chosen, runs, threads, only)
     if dry_run:
-        estimate = estimate_sweep(
-            planned, jobs, discard_checkpoints, lambda text: print(text, file=sys.stderr)
-        )
+
+        def log(text: str) -> None:
+            print(printable(text), file=sys.stderr)
+
+        estimate = estimate_sweep(planned, jobs, discard_checkpoints, log)
         for part in estimate:
             console().print(part, soft_wrap=isinstance(part, str), highlight=False)
         return
     workers = LocalBackend(jobs, devices) if jobs else RayBackend(address, threads, gpus)
     run_sweep(planned, workers, Overview(), discard_checkpoints)
-    print(f"Done. View the results: mrn report {shlex.quote(str(planned[0].root))}")
+    show(f"Done. View the results: mrn report {shlex.quote(str(planned[0].root))}")
 
 
 def _check_backend_options(backend: str, **given: object) -> None:
@@ -110,7 +113,7 @@ def figures(
 
     for path in draw_figures(runs, out, x, baseline, force):
         if path.suffix != ".csv" or path.name == "table.csv":
-            print(path)
+            show(path)
 
 
 def report(
@@ -147,7 +150,7 @@ def report(
                 raise
             finished, message = False, f"Waiting: {error}"
         if message != printed:
-            print(message, flush=True)
+            show(message)
             printed = message
         if finished or not watch:
             return

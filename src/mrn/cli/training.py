@@ -3,7 +3,6 @@
 import argparse
 import dataclasses
 import json
-import shlex
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,6 +19,7 @@ from mrn.schedule import Schedule
 from mrn.utils.device import tune_allocator
 from mrn.utils.errors import RunError, UserError
 from mrn.utils.renames import renamed
+from mrn.utils.terminal import show
 
 
 def train_command(arguments: Sequence[str]) -> Callable[..., None]:
@@ -158,7 +158,8 @@ def resume(
 
 def _run(config: Config, folder: Path, resume: bool, track: str | None) -> None:
     from mrn.integrations.tracking import open_trackers
-    from mrn.runs.provenance import resume_command
+    from mrn.runs.layout import CONFIG
+    from mrn.runs.provenance import resume_command, run_arguments
     from mrn.training.loop import run
 
     tune_allocator()
@@ -167,14 +168,15 @@ def _run(config: Config, folder: Path, resume: bool, track: str | None) -> None:
             run(config, folder, resume=resume, callbacks=trackers)
     except RunError as error:
         if error.resumable:
-            command = resume_command(folder, config, world_size())
-            error.args = (f"{error}. Fix the cause, then resume with: {command}",)
+            remedy = "repeat the command"  # it failed before its settings were written
+            if (folder / CONFIG).exists():
+                remedy = f"resume with: {resume_command(folder, config, world_size())}"
+            error.args = (f"{error}. Fix the cause, then {remedy}",)
         raise
     if is_main():
-        command = " ".join([shlex.quote(str(folder)), *config.trust_options])
-        print(
+        show(
             f"Done. Metrics and weights are in {folder}. Evaluate with: "
-            f"{command_here()} eval {command}"
+            f"{command_here()} eval {run_arguments(folder, config)}"
         )
 
 
@@ -216,20 +218,20 @@ def evaluate(
         if agent.selection is not None:
             header["selection"] = vars(agent.selection)
         results = dataclasses.asdict(result) | {"interval_95": [interval.low, interval.high]}
-        print(json.dumps(header | results, indent=2))
+        show(json.dumps(header | results, indent=2))
         return
     steps = "-" if result.steps_to_success is None else f"{result.steps_to_success:.1f}"
-    print(f"{agent.spec.name}: {result.episodes} episodes on {result.engine}, seed {seed}, {file}")
+    show(f"{agent.spec.name}: {result.episodes} episodes on {result.engine}, seed {seed}, {file}")
     if agent.selection is not None and agent.selection.success is not None:
-        print(
+        show(
             f"weights                   epoch {agent.selection.epoch}, the best of its evaluations "
             f"in training ({agent.selection.success:.1%}, biased upward); below are new episodes"
         )
     if goal is not None:
-        print(f"goal                      {','.join(map(str, goal))}")
-    print(
+        show(f"goal                      {','.join(map(str, goal))}")
+    show(
         f"success at the last step  {result.success:.1%}  "
         f"(95% Wilson interval: {interval.low:.1%} to {interval.high:.1%})"
     )
-    print(f"success at any step       {result.success_any:.1%}")
-    print(f"steps to success          {steps}")
+    show(f"success at any step       {result.success_any:.1%}")
+    show(f"steps to success          {steps}")

@@ -238,6 +238,14 @@ def _find_builtin(name: str) -> Task | None:
     return None
 
 
+def passes_arguments(name: Any, env_kwargs: Any) -> bool:
+    """Return whether a third-party constructor gets arguments, which may name code to import.
+
+    Both values may be untrusted. Constructors of built-in environments import nothing.
+    """
+    return bool(env_kwargs) and name not in ENVPOOL_ENV_IDS and _find_builtin(name) is None
+
+
 def resolve_env_id(name: str, reward_shift: float = 0.0) -> tuple[str, float]:
     """Return the Gymnasium id of a task and its reward shift, by default the task's own."""
     task = _find_builtin(name)

@@ -3,7 +3,6 @@
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,10 @@ COLUMNS = (
     "evaluation_seconds",
 )
 """Columns of every run. `success` is measured at the last step; missing values are empty."""
+MAX_VALUE = 1e15
+"""Upper limit of steps and seconds, which sums do not overflow."""
+COUNTERS = ("env_steps", "updates")
+"""Columns that never decrease and are never empty."""
 _RATES = ("success", "success_any")
 
 
@@ -75,22 +78,26 @@ def read_metrics(path: Path) -> list[dict[str, float | None]]:
             rows.append(dict(zip(names, values, strict=True)))
         except ValueError:
             raise UserError(f"{path} is damaged in line {number + 1}; {remedy}") from None
-        if rows[-1]["epoch"] != number or rows[-1]["env_steps"] is None:
-            raise UserError(f"{path} is damaged: line {number + 1} is not epoch {number}; {remedy}")
-        if problem := _out_of_range(rows[-1]):
+        if problem := _problem(rows):
             raise UserError(f"{path} is damaged in line {number + 1}: {problem}; {remedy}")
     if not text.endswith("\n"):
         raise UserError(f"{path} is damaged: its last line is truncated; {remedy}")
     return rows
 
 
-def _out_of_range(row: Mapping[str, float | None]) -> str:
-    """Return what is wrong with the common columns of a row, or an empty string."""
+def _problem(rows: Sequence[Mapping[str, float | None]]) -> str:
+    """Return what is wrong with the common columns of the last row, or an empty string."""
+    row, number = rows[-1], len(rows)
+    if row["epoch"] != number:
+        return f"epoch must be {number}, got {row['epoch']}"
+    for name in COUNTERS:
+        value, before = row[name], (rows[-2][name] or 0) if number > 1 else 0
+        if value is None or value < before:
+            return f"{name} must be at least {before:g}, got {value}"
     for name in COLUMNS:
-        value, largest = row[name], 1.0 if name in _RATES else inf
-        if value is not None and not (0 <= value <= largest and value < inf):
-            limits = "between 0 and 1" if name in _RATES else "a finite number of at least 0"
-            return f"{name} must be {limits}, got {value:g}"
+        value, largest = row[name], 1 if name in _RATES else MAX_VALUE
+        if value is not None and not 0 <= value <= largest:  # NaN fails too
+            return f"{name} must be between 0 and {largest:g}, got {value:g}"
     return ""
 
 
@@ -126,11 +133,11 @@ def check_rows(rows: Any, columns: set[str], where: str) -> list[Row]:
         UserError: They are not the metrics of a run; `where` names the file.
     """
     rows = [_upgrade_row(row) for row in rows] if isinstance(rows, list) else [None]
-    for row in rows:
+    for number, row in enumerate(rows, start=1):
         if not isinstance(row, dict) or set(row) != columns:
             raise UserError(f"{where}: the metrics do not have the columns of this run")
         if not all(value is None or type(value) in (int, float) for value in row.values()):
             raise UserError(f"{where}: the metrics are not numbers")
-        if problem := _out_of_range(row):
+        if problem := _problem(rows[:number]):
             raise UserError(f"{where}: {problem}")
     return rows

@@ -52,7 +52,7 @@ def read_policy(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return the configuration and the tensors of a policy, without executing code.
 
     Raises:
-        UserError: The file is missing, damaged or not a policy.
+        UserError: The file is missing, damaged or not a policy, or a number is not finite.
     """
     try:
         with safetensors.safe_open(path, framework="pt") as file:
@@ -60,6 +60,9 @@ def read_policy(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if metadata["sha256"] != fingerprint(metadata["mrn"], tensors):
             raise UserError(f"{path} is damaged: its checksum does not match")
+        for name, value in tensors.items():
+            if not torch.isfinite(value).all():
+                raise UserError(f"{path} is damaged: {name} contains a non-finite number")
         return dict(parse_json(metadata["mrn"], str(path))), upgrade_tensors(tensors)
     except FileNotFoundError:
         raise UserError(f"file {path} does not exist") from None

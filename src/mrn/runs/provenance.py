@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 
 from mrn.config import Config
 from mrn.distributed import command_here
+from mrn.envs.tasks import passes_arguments
 from mrn.runs.layout import CONFIG
 from mrn.utils.device import describe_machine
 from mrn.utils.errors import UserError
 from mrn.utils.files import parse_json, read_limited
+from mrn.utils.plugins import TRUST_FLAG, is_custom
 
 MACHINE_ENTRIES = ("cpu", "device", "threads", "precision")
 """Properties of the machine and of its use that affect floating-point rounding."""
@@ -105,8 +107,14 @@ def with_original_machine(config: Config, path: Path) -> Config:
 
 def resume_command(path: Path, config: Config, processes: int = 1) -> str:
     """Return the shell command that resumes the run in a folder."""
-    options = " ".join([shlex.quote(str(path)), *config.trust_options])
-    return f"{command_here(processes)} resume {options}"
+    return f"{command_here(processes)} resume {run_arguments(path, config)}"
+
+
+def run_arguments(path: Path, config: Config) -> str:
+    """Return the run folder as argument of a command, with the consent that its code needs."""
+    custom = any(map(is_custom, (config.task, config.critic, config.algo)))
+    needs_consent = custom or passes_arguments(config.task, config.env_kwargs)
+    return shlex.quote(str(path)) + (f" {TRUST_FLAG}" if needs_consent else "")
 
 
 def check_processes(path: Path, processes: int) -> None:

@@ -1,10 +1,9 @@
 """Progress display of a sweep: a live table on a terminal, plain lines elsewhere."""
 
-import sys
 import time
 from collections.abc import Collection, Sequence
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -12,6 +11,7 @@ from rich.text import Text
 
 from mrn.runs.layout import LOCK
 from mrn.sweeps.jobs import Job, RunStatus, current_status
+from mrn.utils.console import run_console
 
 MAX_SHOWN = 16
 """Maximum number of running runs in the table."""
@@ -22,7 +22,7 @@ class Overview:
 
     def __init__(self) -> None:
         """Prepare the display."""
-        self.console = Console(file=sys.stdout, highlight=False)
+        self.console = run_console()
         self.live = Live(console=self.console, refresh_per_second=2, transient=True)
         self.finished = self.failures = self.total = 0
         self.started_at = time.perf_counter()

@@ -188,6 +188,7 @@ def save_weights(trainer: Trainer, folder: Path, success: float | None) -> None:
     if not trainer.ranks.is_main:
         return
     agent = trainer.agent
+    agent.epoch = trainer.epoch
     agent.save(weights_file(folder))
     if is_best:
         agent.selection = Selection(trainer.epoch, success, trainer.config.schedule.eval_episodes)

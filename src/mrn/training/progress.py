@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -16,6 +17,8 @@ from rich.progress import (
 )
 
 from mrn.replay import Episodes
+from mrn.utils.console import run_console
+from mrn.utils.terminal import printable
 
 WIDE_TERMINAL = 110
 """Columns from which the bar has room for a title and the elapsed time."""
@@ -28,7 +31,7 @@ class TrainingProgress:
         """Create the display; it prints nothing unless `shown`."""
         self.epochs, self.cycles, self.shown = epochs, cycles, shown
         self.first_epoch = 1  # of this process, for the remaining time
-        self.console = Console(file=sys.stdout, highlight=False, quiet=not shown)
+        self.console = run_console(quiet=not shown)
         self.started = time.perf_counter()
         wide = self.console.width >= WIDE_TERMINAL
         self.bar = Progress(
@@ -43,6 +46,7 @@ class TrainingProgress:
             console=self.console,
             disable=not (shown and self.console.is_terminal),
         )
+        title = escape(printable(title))
         self.task = self.bar.add_task(
             title, total=epochs * cycles, epoch=1, epochs=epochs, success="-", speed="-"
         )
@@ -85,9 +89,7 @@ class TrainingProgress:
 
 def print_line(text: str, shown: bool = True) -> None:
     """Print a line if `shown`."""
-    Console(file=sys.stdout, highlight=False, quiet=not shown).print(
-        text, markup=False, soft_wrap=True
-    )
+    run_console(quiet=not shown).print(text, markup=False, soft_wrap=True)
 
 
 def with_progress_bar(rollouts: Iterable[Episodes], episodes: int) -> Iterator[Episodes]:

@@ -14,6 +14,7 @@ from mrn.envs import GoalVectorEnv, Task, find_task, make_envs
 from mrn.envs.gymnasium_engine import start_limit
 from mrn.envs.tasks import OBJECT_PREFIX
 from mrn.runs.checkpoint import Checkpoints
+from mrn.runs.finished import confirm_finished
 from mrn.runs.provenance import check_processes, resume_command, with_original_machine
 from mrn.runs.run_dir import NullRunDir, RunDir, is_finished_run
 from mrn.training.precision import resolve_precision
@@ -59,7 +60,11 @@ class RunContext:
     def is_finished(self) -> bool:
         """Return whether the run to resume is already finished."""
         exists = self.resume and self.folder.is_dir()
-        return exists and is_finished_run(self.folder, self.config, self.task.spec)
+        return (
+            exists
+            and is_finished_run(self.folder, self.config, self.task.spec)
+            and confirm_finished(self.folder, self.config)
+        )
 
     def make_trainer(self) -> Trainer:
         """Build the trainer of this rank, at the start of the run."""

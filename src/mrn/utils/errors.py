@@ -1,6 +1,5 @@
 """Exceptions for users, and how the command line reports them."""
 
-import os
 import select
 import signal
 import sys
@@ -10,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from typing import TypeVar
+
+from mrn.utils.terminal import discard_output, printable
 
 T = TypeVar("T")
 
@@ -99,7 +100,7 @@ def lookup(kind: str, name: str, table: Mapping[str, T]) -> T:
 
 def _print_error(text: str) -> None:
     with suppress(OSError):  # the reader of a pipe may have exited
-        print(text, file=sys.stderr, flush=True)
+        print(printable(text), file=sys.stderr, flush=True)
 
 
 def _stdout_is_closed() -> bool:
@@ -139,7 +140,7 @@ def report_errors() -> Iterator[None]:
     except BrokenPipeError:
         if not _stdout_is_closed():
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         sys.exit(1)
     except OSError as error:
         _print_error(f"error: {_describe_os_error(error)}")

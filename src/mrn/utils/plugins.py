@@ -49,7 +49,7 @@ def is_loaded(name: str) -> bool:
 
 
 def require_consent(
-    where: str, names: Mapping[str, Any], env_kwargs: Any, trust_code: bool
+    where: str, names: Mapping[str, Any], passes_arguments: bool, trust_code: bool
 ) -> None:
     """Check that the user allows the code that a file would run.
 
@@ -58,7 +58,7 @@ def require_consent(
     Args:
         where: The file, for the error message.
         names: Untrusted names in the file, by what they refer to, for example "critic".
-        env_kwargs: Untrusted arguments for the environment's constructor.
+        passes_arguments: Whether the file has arguments for the environment's constructor.
         trust_code: Whether the user allows it.
 
     Raises:
@@ -67,7 +67,8 @@ def require_consent(
     foreign = {
         kind: name for kind, name in names.items() if module_of(name) and not is_loaded(name)
     }
-    if trust_code or not (foreign or (env_kwargs and not module_of(names.get("environment")))):
+    named = module_of(names.get("environment"))  # then the user's program knows the environment
+    if trust_code or not (foreign or (passes_arguments and not named)):
         return
     if foreign:
         uses = " and ".join(f"the custom {kind} {name!r}" for kind, name in foreign.items())

@@ -1,23 +1,17 @@
 """Tables for the terminal and for Markdown pages."""
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
+from mrn.utils.console import console
 from mrn.utils.errors import UserError
 from mrn.utils.files import read_limited, write_atomically
 
 Table = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
 """Column headers and rows."""
-
-
-def console() -> Console:
-    """Return a console for stdout. In pipes and files it is wide enough not to wrap rows."""
-    return Console(width=None if sys.stdout.isatty() else 200)
 
 
 def print_table(table: Table) -> None:

@@ -1,0 +1,116 @@
+"""A forged metrics.csv marks its run as damaged; it neither stops a report nor finishes a run."""
+
+import random
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+import mrn
+from mrn.analysis.report import write_report
+from mrn.analysis.runs import find_runs
+from tests.reliability.helpers import same_run
+from tests.sweeps.helpers import write_run
+from tests.training.helpers import metrics, tiny_run
+
+VALUES = (
+    "", "0", "-1", "4.25", "1e18", "1e308", "1e400", "nan", "-inf", "0x10", "9" * 400, "1e-320",
+    "\u0663", "abc", '"1', "=1+1",
+)  # fmt: skip
+
+
+def forge(file: Path, line: int, column: int, value: str) -> None:
+    lines = [each.split(",") for each in file.read_text(encoding="utf-8").splitlines()]
+    lines[line][column] = value
+    text = "".join(f"{','.join(each)}\n" for each in lines)
+    file.write_text(text, encoding="utf-8")
+
+
+def test_one_forged_value_never_stops_the_report_of_other_runs(tmp_path, count):
+    runs = [write_run(tmp_path / "runs", [0.1, 0.4, 0.6], seed) for seed in (1, 2)]
+    file, rng, rejected = runs[0] / "metrics.csv", random.Random(0), 0
+    original = file.read_text(encoding="utf-8")
+    cases = [(line, column, v) for line in (1, 2, 3) for column in range(10) for v in VALUES]
+    for case in cases:
+        file.write_text(original, encoding="utf-8")
+        forge(file, *case)
+        forged, intact = find_runs(tmp_path / "runs")
+        rejected += bool(forged.problem)
+        assert not intact.problem
+        if rng.random() < 0.06:  # a page takes longer
+            page, _ = write_report(tmp_path / "runs", tmp_path / "page")
+            text = page.read_text(encoding="utf-8")
+            assert ("is damaged" in text) == bool(forged.problem)
+    count(f"forged metrics: {len(cases)}, {rejected} rejected, the others within the valid range")
+
+
+@pytest.mark.parametrize("column", ["env_steps", "updates"])
+def test_counters_never_decrease(tmp_path, column):
+    file = write_run(tmp_path, [0.1, 0.4, 0.6], 1) / "metrics.csv"
+    place = file.read_text(encoding="utf-8").splitlines()[0].split(",").index(column)
+    forge(file, 2, place, "10000000")
+    (run,) = find_runs(tmp_path)
+    assert re.search(rf"damaged in line 4: {column} must be at least 1e\+07, got", run.problem)
+
+
+@pytest.fixture(scope="module")
+def three_epochs(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("three") / "run"
+    tiny_run(folder, epochs=3)
+    return folder
+
+
+@pytest.fixture
+def run(three_epochs, tmp_path) -> Path:
+    shutil.copytree(three_epochs, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def add_epoch(run: Path) -> None:
+    """Append a row to metrics.csv as if the run had trained longer."""
+    file = run / "metrics.csv"
+    *_, last = file.read_text(encoding="utf-8").splitlines()
+    epoch, *rest = last.split(",")
+    with open(file, "a", encoding="utf-8") as table:
+        table.write(",".join([str(int(epoch) + 1), *rest]) + "\n")
+
+
+def test_forged_epochs_do_not_finish_a_run(run, tmp_path):
+    tiny_run(tmp_path / "whole", epochs=4)
+    add_epoch(run)
+    assert len(metrics(run)) == 4
+    tiny_run(run, epochs=4, resume=True)
+    assert same_run(run, tmp_path / "whole")
+
+
+def test_forged_success_does_not_stop_a_run(run):
+    names = (run / "metrics.csv").read_text(encoding="utf-8").splitlines()[0].split(",")
+    forge(run / "metrics.csv", 2, names.index("success"), "1.0")
+    tiny_run(run, epochs=4, stop_at=0.99, resume=True)
+    assert len(metrics(run)) == 4
+    assert float(metrics(run)[1]["success"]) < 0.99
+
+
+def test_forged_epochs_disagree_with_the_weights(run, capsys):
+    shutil.rmtree(run / "checkpoints")
+    add_epoch(run)
+    with pytest.raises(mrn.UserError, match="has 4 epochs, but the weights are of epoch 3"):
+        tiny_run(run, epochs=4, resume=True)
+    assert mrn.load(run).epoch == 3
+
+
+def test_finished_run_rejects_weights_of_another_seed(run, tmp_path):
+    tiny_run(tmp_path / "other", seed=7, epochs=1)
+    shutil.copy(tmp_path / "other" / "latest.safetensors", run)
+    for load in (lambda: mrn.load(run), lambda: tiny_run(run, epochs=3, resume=True)):
+        with pytest.raises(mrn.UserError, match="has different settings: seed was 100, now 7"):
+            load()
+
+
+def test_weights_with_nan_are_rejected(run):
+    agent = mrn.load(run)
+    next(agent.algorithm.actor.parameters()).data[0] = float("nan")
+    agent.save(run / "nan.safetensors")
+    with pytest.raises(mrn.UserError, match="actor.* contains a non-finite number"):
+        mrn.load(run / "nan.safetensors")
