@@ -56,6 +56,7 @@ def test_user_errors_print_one_message_and_exit_with_2(arguments, message, tmp_p
 
 
 LONG = "a" * 300
+ACTIONS = "(read|read or write|create the run folder)"
 """Longer than the file name limit of common file systems."""
 
 
@@ -76,7 +77,7 @@ def test_file_name_too_long(arguments, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert exit_code(monkeypatch, *arguments) == 2
     assert re.fullmatch(
-        rf"error: cannot read or write \S*{LONG}\S*: File name too long\n", capsys.readouterr().err
+        rf"error: cannot {ACTIONS} \S*{LONG}\S*: File name too long\n", capsys.readouterr().err
     )
 
 
@@ -90,9 +91,10 @@ def test_folder_without_permission(words, tmp_path, monkeypatch, capsys):
         return stat(path, **options)
 
     monkeypatch.setattr("os.stat", deny)
+    monkeypatch.setattr("os.lstat", deny)
     monkeypatch.chdir(tmp_path)
     assert exit_code(monkeypatch, *words, "sealed/run") == 2
-    message = r"error: cannot read or write sealed/run\S*: Permission denied\n"
+    message = rf"error: cannot {ACTIONS} sealed/run\S*: Permission denied\n"
     assert re.fullmatch(message, capsys.readouterr().err)
 
 

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 from mrn.agent import Agent
 from mrn.config import Config, flatten
-from mrn.runs.layout import METRICS, TRACKING
+from mrn.runs.layout import METRICS, TRACKING, run_file
 from mrn.runs.metrics import Row, read_metrics
+from mrn.runs.open_folder import OpenFolder
 from mrn.runs.tensorboard import scalars
 from mrn.training.callbacks import Callback
 from mrn.utils.errors import UserError, lookup
@@ -115,6 +116,7 @@ class Tracker(Callback):
         self.state, self.folder = state, folder
         self.package = import_extra(state.tracker, state.tracker)
         self.run: TrackedRun | None = None
+        self.opened: OpenFolder | None = None  # with the first epoch
         self.failed = False
 
     def on_epoch(self, agent: Agent, row: Row) -> None:
@@ -123,6 +125,8 @@ class Tracker(Callback):
             self._attempt(lambda: self._log_new_epochs(agent.config))
 
     def _log_new_epochs(self, config: Config) -> None:
+        if self.opened is None:
+            self.opened = OpenFolder(self.folder)
         if self.run is None:
             open_run = TRACKERS[self.state.tracker]
             self.run = open_run(self.package, self.state, config, self.folder)
@@ -130,6 +134,7 @@ class Tracker(Callback):
         for row in read_metrics(self.folder / METRICS)[self.state.epochs :]:
             self.run.log(scalars(row), int(row["env_steps"] or 0))
             self.state = replace(self.state, epochs=self.state.epochs + 1)
+            self.opened.check()  # a tracker can take long
             write_atomically(self.folder / TRACKING, json.dumps(asdict(self.state)).encode())
 
     def close(self, succeeded: bool) -> None:
@@ -137,6 +142,8 @@ class Tracker(Callback):
         run, self.run = self.run, None
         if run is not None:
             self._attempt(lambda: run.finish(succeeded))
+        if self.opened is not None:
+            self.opened.close()
 
     def _attempt(self, work: Callable[[], object]) -> None:
         """Call `work` with stdout silenced, and warn about the first failure."""
@@ -178,7 +185,7 @@ def _find_tracker(name: str | None, folder: Path) -> Tracker | None:
     if name is not None:
         lookup("tracker", name, TRACKERS)
     try:
-        state = _read_state(folder / TRACKING)
+        state = _read_state(run_file(folder, TRACKING))
         if name is None:
             return None if state is None else Tracker(state, folder)
     except UserError as error:  # tracking was not requested, so it must not prevent resuming
@@ -193,7 +200,7 @@ def _find_tracker(name: str | None, folder: Path) -> Tracker | None:
 
 def _read_state(file: Path) -> TrackingState | None:
     """Return the content of an untrusted tracking.json, or None if there is none."""
-    if not file.exists():
+    if not os.path.lexists(file):
         return None
     data = parse_json(read_limited(file), str(file))
     state: TrackingState = from_dict(TrackingState, data, str(file))

@@ -6,10 +6,11 @@ A checkpoint is a folder named after its position, the epoch and its completed c
                                  checkpoint.json     counters, metrics, names and checksums of files
                                  complete            checksum of checkpoint.json
     checkpoints/replay-*.safetensors                 rows of the replay buffer, in pieces
+    checkpoints/copy-replay-*.safetensors            the same again
 
-A checkpoint is written to a temporary folder and renamed when complete. Each replay row is written
-once: a checkpoint adds the new rows and lists the pieces that are still needed. The last two
-checkpoints are kept.
+A checkpoint is written to a temporary folder and renamed when complete. It adds the new rows of the
+replay buffer and lists the pieces that are still needed. The last two checkpoints are kept. They
+share most pieces, so each piece is stored twice.
 
 With several ranks, each writes its share. Ranks other than 0 write what differs from rank 0:
 state-RANK.safetensors and replay-RANK-*.safetensors. Rank 0 completes the checkpoint.
@@ -19,7 +20,7 @@ import json
 import os
 import shutil
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +29,6 @@ import torch
 from torch import Tensor
 
 from mrn.config import Config
-from mrn.distributed import Ranks
 from mrn.runs.clock import Clock
 from mrn.runs.layout import CHECKPOINTS, checkpoint_folders
 from mrn.runs.metrics import COLUMNS, Row, check_rows
@@ -42,10 +42,12 @@ from mrn.runs.rank_state import (
     tensor_bytes,
     verify_checksum,
 )
+from mrn.runs.replay_files import PATTERN, find_damaged, original_name, restore, write_twice
 from mrn.runs.run_dir import check_settings
 from mrn.runs.training_state import TrainingState
 from mrn.utils.errors import DIVERGED_HINT, RunError, UserError
 from mrn.utils.files import (
+    MAX_BYTES,
     UnreadableError,
     checksum,
     parse_json,
@@ -81,14 +83,21 @@ class LoadedCheckpoint(NamedTuple):
     metrics: list[Row]
     rank_states: list[RankState]
     tensors: dict[str, Tensor]
+    damaged: dict[Path, UserError]
+    """Replay files to restore from their copies, and vice versa."""
 
 
 class Checkpoints:
     """Reader and writer of a run's checkpoints."""
 
-    def __init__(self, run: Path) -> None:
-        """Use the checkpoints in a run folder, which need not exist yet."""
-        self.run, self.folder = run, run / CHECKPOINTS
+    def __init__(self, run: Path, check: Callable[[], None] = lambda: None) -> None:
+        """Use the checkpoints in a run folder.
+
+        Args:
+            run: The run folder, which need not exist yet.
+            check: Function called before every write, which raises if another run took the folder.
+        """
+        self.run, self.folder, self.check = run, run / CHECKPOINTS, check
         self.pieces: list[ReplayPiece] = []  # of this rank, in the last checkpoint
         self.piece_names: set[str] = set()  # of all ranks, in the last checkpoint
 
@@ -107,6 +116,7 @@ class Checkpoints:
         written = {k: v for k, v in tensors.items() if ranks.is_main or state.is_rank_local(k)}
         final = self.folder / f"{state.epoch:06d}-{state.cycle:06d}"
         temporary = self.folder / ".new"
+        self.check()
         try:
             if ranks.is_main:
                 self.folder.mkdir(exist_ok=True)
@@ -114,8 +124,10 @@ class Checkpoints:
                 temporary.mkdir()
             ranks.barrier()
             pieces, content = self._save_replay(state), tensor_bytes(written)
+            self.check()
             write_atomically(temporary / state_name(ranks.rank), content)
             rank_states = _gather_rank_states(state, checksum(content), pieces)
+            self.check()
             if ranks.is_main:
                 _write_manifest(temporary, state, rank_states, metrics)
                 shutil.rmtree(final, ignore_errors=True)
@@ -141,15 +153,16 @@ class Checkpoints:
         Raises:
             UserError: No checkpoint is valid, or it was written with other settings.
         """
-        ranks, columns = state.ranks, {*COLUMNS, *state.metrics}
-        loaded, problems = self._newest(columns, ranks) if ranks.is_main else (None, [])
+        ranks = state.ranks
+        loaded, problems = self._newest(state) if ranks.is_main else (None, [])
         (name, *_) = ranks.all_gather_text(loaded.path.name if loaded else "")  # rank 0 decides
         if not name:
             return None
-        loaded = loaded or self._verify(self.folder / name, columns, ranks, [ranks.rank])
+        loaded = loaded or self._verify(self.folder / name, state, [ranks.rank])
         own, replay = loaded.rank_states[ranks.rank], state.replay
         check_settings(loaded.config, state.config, str(loaded.path))
         state.restore(loaded.tensors, {k: getattr(loaded.manifest, k) for k in state.counters()})
+        restore(loaded.damaged, replay.nbytes + MAX_BYTES)
         replay.start_at(own.oldest_row, own.first_transition)
         for piece in own.pieces:
             skip = max(own.oldest_row - piece.start, 0)
@@ -165,7 +178,7 @@ class Checkpoints:
         return loaded.metrics
 
     def _newest(
-        self, columns: set[str], ranks: Ranks
+        self, state: TrainingState
     ) -> tuple[LoadedCheckpoint | None, list[tuple[Path, UserError]]]:
         """Return the newest valid checkpoint, if any, and the problems of newer ones.
 
@@ -175,7 +188,7 @@ class Checkpoints:
         problems: list[tuple[Path, UserError]] = []
         for path in reversed(checkpoint_folders(self.run)):
             try:
-                return self._verify(path, columns, ranks, range(ranks.size)), problems
+                return self._verify(path, state, range(state.ranks.size)), problems
             except UnreadableError as error:  # possibly valid, so do not skip it
                 remedy = f"remove {path} to resume from the previous checkpoint"
                 if error.path.parent != path:
@@ -200,14 +213,14 @@ class Checkpoints:
         if start < replay.written:
             content = tensor_bytes(replay.read(start))
             name = piece_name(start, state.ranks.rank)
-            write_atomically(self.folder / name, content)
+            self.check()
+            write_twice(self.folder / name, content)
             needed.append(ReplayPiece(name, start, replay.written, checksum(content)))
         return needed
 
-    def _verify(
-        self, path: Path, columns: set[str], ranks: Ranks, needed: Iterable[int]
-    ) -> LoadedCheckpoint:
+    def _verify(self, path: Path, state: TrainingState, needed: Iterable[int]) -> LoadedCheckpoint:
         """Read a checkpoint and verify all files of the needed ranks."""
+        ranks, columns = state.ranks, {*COLUMNS, *state.metrics}
         text = read_limited(path / "checkpoint.json")
         if checksum(text).encode() != read_limited(path / "complete"):
             raise UserError(f"{path} is damaged: the checksum of checkpoint.json does not match")
@@ -224,11 +237,11 @@ class Checkpoints:
         if len(states) != ranks.size:
             raise UserError(f"{path} was written by {len(states)} processes, not {ranks.size}")
         state_files = [path / state_name(rank) for rank in range(ranks.size)]
-        files = [(state_files[rank], states[rank].state_sha256) for rank in {0, *needed}]
-        for piece in (piece for rank in needed for piece in states[rank].pieces):
-            files.append((self.folder / piece.name, piece.sha256))
-        for file, expected in files:
-            verify_checksum(file, expected)
+        limit = sum(value.nbytes for value in state.tensors().values()) + MAX_BYTES
+        for rank in {0, *needed}:
+            verify_checksum(state_files[rank], states[rank].state_sha256, limit)
+        pieces = [piece for rank in needed for piece in states[rank].pieces]
+        damaged = find_damaged(self.folder, pieces, state.replay.nbytes + MAX_BYTES)
         tensors = read_tensors(state_files[0])
         if not ranks.is_main:
             tensors |= read_tensors(state_files[ranks.rank])
@@ -239,14 +252,16 @@ class Checkpoints:
             check_rows(metrics, columns, str(path)),
             states,
             tensors,
+            damaged,
         )
 
     def _remove_old(self, previous: set[str]) -> None:
         """Remove old checkpoints, and the pieces that no remaining checkpoint lists."""
+        self.check()
         for path in checkpoint_folders(self.run)[:-MAX_CHECKPOINTS]:
             shutil.rmtree(path, ignore_errors=True)
-        for file in self.folder.glob("replay-*.safetensors"):
-            if file.name not in previous | self.piece_names:
+        for file in self.folder.glob(PATTERN):
+            if original_name(file) not in previous | self.piece_names:
                 file.unlink(missing_ok=True)
 
 

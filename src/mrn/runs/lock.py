@@ -4,14 +4,19 @@ import errno
 import fcntl
 import os
 import time
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import IO
 
 from mrn.runs.layout import LOCK
-from mrn.utils.errors import UserError
+from mrn.runs.open_folder import OpenFolder
+from mrn.utils.errors import RunError, UserError
+from mrn.utils.files import open_own, open_regular
 
 _NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS)
 """Error codes of `flock` on storage without file locks, such as some network file systems."""
+_NO_FOLDER_LOCKS = (*_NO_LOCKS, errno.EBADF, errno.EINVAL, errno.EISDIR)
+"""Error codes of `flock` on storage that locks files but not folders."""
 
 
 class LockedError(UserError):
@@ -21,7 +26,11 @@ class LockedError(UserError):
 class RunLock:
     """Exclusive lock of this process on a run folder.
 
-    The lock belongs to the open file, so the operating system releases it when the process exits
+    Both the folder and the file `.lock` in it are locked. The lock on the folder remains if someone
+    removes the file, but other machines on a network file system see only that on the file. It
+    also holds the PID.
+
+    The lock belongs to the open files, so the operating system releases it when the process exits
     for any reason.
     """
 
@@ -30,16 +39,16 @@ class RunLock:
 
         Raises:
             LockedError: Another process holds the lock.
-            UserError: The storage does not support locks.
+            UserError: The storage does not support locks, or `.lock` is not a file of ours.
             OSError: The folder is not writable.
         """
         self._path = folder / LOCK
         try:
-            self._file = _open_locked(self._path)
-        except BlockingIOError as error:
+            self._folder, self._file = _open_locked(folder)
+        except BlockingIOError:
             raise LockedError(
-                f"another process (PID {error.strerror}) is training in {folder}; wait for it, "
-                "stop it, or choose another run_dir"
+                f"another process (PID {_holder(self._path)}) is training in {folder}; wait for "
+                "it, stop it, or choose another run_dir"
             ) from None
         except OSError as error:
             if error.errno in _NO_LOCKS:
@@ -50,49 +59,100 @@ class RunLock:
                 ) from None
             raise
         self._file.truncate(0)
-        self._file.write(f"{os.getpid()}\n")
+        self._file.write(f"{os.getpid()}\n".encode())
         self._file.flush()
 
+    def check(self) -> None:
+        """Check that this process still owns the folder; call it before every write.
+
+        Raises:
+            RunError: The folder was removed or replaced, or another machine took over the run.
+        """
+        self._folder.check()
+        if os.path.lexists(self._path) and not self._owns_file():
+            raise RunError(
+                f"another process has taken over {self._path.parent} after {LOCK} was removed; "
+                "this one stops and writes nothing more",
+                resumable=False,
+            )
+
+    def _owns_file(self) -> bool:
+        try:
+            return os.path.samestat(os.lstat(self._path), os.fstat(self._file.fileno()))
+        except OSError:  # removed by hand
+            return False
+
     def close(self) -> None:
-        """Release the lock."""
-        self._path.unlink(missing_ok=True)
+        """Release the lock. Files of a folder that replaced this one remain."""
+        with suppress(OSError):  # the next process takes over a file that remains
+            if self._folder.is_current() and self._owns_file():
+                self._path.unlink()
         self._file.close()
+        self._folder.close()
 
 
-def _open_locked(path: Path, attempts: int = 10) -> IO[str]:
-    """Open and lock a file.
+def _open_locked(folder: Path, attempts: int = 10) -> tuple[OpenFolder, IO[bytes]]:
+    """Open and lock a folder and the file in it.
 
     Retry, because `is_held` takes the lock for a moment. A holder that exits removes its file, and
-    a lock on a removed file has no effect, so every attempt opens the file again.
+    a lock on a removed file or folder has no effect, so every attempt opens both again.
 
     Raises:
-        BlockingIOError: Another process holds the lock; `strerror` is its PID.
+        BlockingIOError: Another process holds the lock.
     """
-    holder = "unknown"
     for _ in range(attempts):
-        file = open(path, "a+")  # noqa: SIM115 - open as long as the lock is held
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(file.fileno()).st_nlink:
-                return file
-        except BlockingIOError:
-            file.seek(0)
-            holder = file.read(20).strip() or "unknown"
-        except OSError:
-            file.close()
-            raise
-        file.close()
+        with ExitStack() as stack:
+            opened = stack.enter_context(closing(OpenFolder(folder)))
+            try:
+                _lock_folder(opened.descriptor)
+                file = stack.enter_context(open_own(folder / LOCK, "ab"))
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                links = os.fstat(file.fileno()).st_nlink
+                if links > 1:  # writing the PID would change another file
+                    raise UserError(f"{folder / LOCK} is a hard link to another file; remove it")
+                if links and opened.is_current():
+                    stack.pop_all()
+                    return opened, file
+            except BlockingIOError:
+                pass
         time.sleep(0.03)
-    raise BlockingIOError(errno.EAGAIN, holder)
+    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+
+def _lock_folder(descriptor: int) -> None:
+    """Lock a folder if the storage supports it; the lock on the file is always needed."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_LOCKS:
+            raise
+
+
+def _holder(path: Path) -> str:
+    """Return the PID in a lock file."""
+    try:
+        with open_regular(path) as file:
+            return file.read(20).decode(errors="replace").strip() or "unknown"
+    except (UserError, OSError):
+        return "unknown"
 
 
 def is_held(folder: Path) -> bool:
     """Return whether a process on any machine with this storage holds the lock."""
+    return _is_locked(folder, os.O_DIRECTORY) or _is_locked(folder / LOCK, os.O_NOFOLLOW)
+
+
+def _is_locked(path: Path, flags: int) -> bool:
     try:
-        with open(folder / LOCK) as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        descriptor = os.open(path, flags | os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:  # not started yet
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:  # no lock file, or no support for locks, which training reports
+    except OSError:  # no support for locks, which training reports
         return False
+    finally:
+        os.close(descriptor)
     return False

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mrn.runs.rank_state import tensor_bytes
 from mrn.utils.errors import UserError
-from mrn.utils.files import checksum, parse_json, write_atomically
+from mrn.utils.files import checksum, open_regular, parse_json, write_atomically
 from mrn.utils.renames import upgrade_tensors
 from mrn.utils.validation import Fraction, NonNegativeInt, PositiveInt, Validated
 
@@ -25,6 +25,8 @@ _READ_ERRORS = (
     AttributeError,
 )
 """Errors that a damaged or foreign file can raise."""
+MAX_POLICY_BYTES = 4 * 2**30
+"""Size limit of a policy; one with hidden_dim 4096 has 1 GiB."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,10 @@ def read_policy(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         UserError: The file is missing, damaged or not a policy, or a number is not finite.
     """
     try:
-        with safetensors.safe_open(path, framework="pt") as file:
+        with (
+            open_regular(path, MAX_POLICY_BYTES),
+            safetensors.safe_open(path, framework="pt") as file,
+        ):
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if metadata["sha256"] != fingerprint(metadata["mrn"], tensors):

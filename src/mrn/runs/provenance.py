@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from mrn.config import Config
 from mrn.distributed import command_here
 from mrn.envs.tasks import passes_arguments
-from mrn.runs.layout import CONFIG
+from mrn.runs.layout import CONFIG, run_file
 from mrn.utils.device import describe_machine
 from mrn.utils.errors import UserError
-from mrn.utils.files import parse_json, read_limited
+from mrn.utils.files import parse_json, read_error, read_limited
 from mrn.utils.plugins import TRUST_FLAG, is_custom
 
 MACHINE_ENTRIES = ("cpu", "device", "threads", "precision")
@@ -56,9 +56,13 @@ def read_run_info(path: Path, trust_code: bool | None = None) -> RunInfo:
     Raises:
         UserError: It is not a run folder, or its config.json is damaged.
     """
-    file = path / CONFIG
-    if not file.exists():
-        raise UserError(f"{path} is not a run folder: it has no {CONFIG}")
+    file = run_file(path, CONFIG)
+    try:
+        os.lstat(file)
+    except (FileNotFoundError, NotADirectoryError):
+        raise UserError(f"{path} is not a run folder: it has no {CONFIG}") from None
+    except OSError as error:
+        raise read_error(file, error) from None
     return read_run_info_file(file, trust_code)
 
 

@@ -11,7 +11,7 @@ import safetensors.torch
 from torch import Tensor
 
 from mrn.utils.errors import UserError
-from mrn.utils.files import read_error
+from mrn.utils.files import open_regular, read_error
 from mrn.utils.renames import upgrade_tensors
 from mrn.utils.validation import Validated, from_dict
 
@@ -69,14 +69,14 @@ def parse_rank_state(data: Any, rank: int, path: Path) -> RankState:
     return state
 
 
-def verify_checksum(file: Path, expected: str) -> None:
+def verify_checksum(file: Path, expected: str, limit: int) -> None:
     """Compare a file with its checksum.
 
     Raises:
-        UserError: The file is missing or differs.
+        UserError: The file is missing, differs or is larger than `limit`.
     """
     try:
-        with open(file, "rb") as content:
+        with open_regular(file, limit) as content:
             found = hashlib.file_digest(content, "sha256").hexdigest()
     except OSError as error:
         raise read_error(file, error) from None

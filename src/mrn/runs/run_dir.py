@@ -2,14 +2,23 @@
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from mrn.config import Config, flatten
 from mrn.envs import TaskSpec
-from mrn.runs.layout import CHECKPOINTS, CONFIG, EVENTS, LOCK, METRICS, checkpoint_folders
+from mrn.runs.layout import (
+    CHECKPOINTS,
+    CONFIG,
+    EVENTS,
+    LOCK,
+    METRICS,
+    check_links,
+    checkpoint_folders,
+    run_file,
+)
 from mrn.runs.lock import RunLock
 from mrn.runs.metrics import COLUMNS, Row, is_finished, read_metrics, write_metrics
 from mrn.runs.provenance import provenance, read_run_info, resume_command
@@ -55,8 +64,9 @@ class RunDir:
             machine: `threads`, `device` and `precision` of the run.
 
         Raises:
-            UserError: The folder is not empty or belongs to another run. Nothing was changed. A
-                run that failed before its first epoch and checkpoint does not count.
+            UserError: The folder is not empty, belongs to another run, or has a link that leads
+                out of it. Nothing was changed. A run that failed before its first epoch and
+                checkpoint does not count.
         """
         self.path, self.columns = path, (*COLUMNS, *metrics)
         self.rows: list[Row] = []
@@ -66,9 +76,10 @@ class RunDir:
             path.mkdir(parents=True, exist_ok=True)
             if not resume and _has_content(path):
                 raise UserError(_folder_taken(path))
+            check_links(path)
             self.lock = RunLock(path)
         except OSError as error:
-            raise UserError(f"cannot create the run folder {path}: {error}") from None
+            raise UserError(f"cannot create the run folder {path}: {error.strerror}") from None
         try:
             has_content = _has_content(path)
             if has_content and not resume:  # since the check above
@@ -81,20 +92,42 @@ class RunDir:
             self.lock.close()
             raise
 
-    def begin(self, rows: list[Row] | None) -> None:
-        """Write the settings, and the metrics of a resumed run."""
+    def check(self) -> None:
+        """Check that the folder is still the one that was locked; call it before every write.
+
+        Raises:
+            RunError: It was removed or replaced.
+        """
+        self.lock.check()
+
+    def begin(self, rows: list[Row] | None) -> int:
+        """Write the settings, and the metrics of a resumed run.
+
+        Args:
+            rows: Metrics so far; None to start from scratch.
+
+        Returns:
+            The number of epochs without a checkpoint, whose metrics were removed.
+        """
+        self.check()
         for folder in (self.path, self.path / CHECKPOINTS):
             for file in filter(is_temp_file, folder.iterdir() if folder.is_dir() else ()):
                 file.unlink(missing_ok=True)  # a killed process left it behind
-        write_atomically(self.path / CONFIG, self.about)
         if rows is None:  # of a run that failed before its first checkpoint
             shutil.rmtree(self.path / EVENTS, ignore_errors=True)
-        else:
-            self.rows = list(rows)
+        has_metrics = (self.path / METRICS).exists()
+        repeated = len(read_metrics(self.path / METRICS)) if has_metrics and rows is None else 0
+        self.rows = list(rows or [])
+        # Before the settings: otherwise, after a kill in between, `is_finished_run` would compare
+        # the old metrics with a new checkpoint_every.
+        if repeated or rows is not None:
             self._write_metrics()
+        write_atomically(self.path / CONFIG, self.about)
+        return repeated
 
     def log(self, row: Row) -> None:
         """Append an epoch to metrics.csv and to TensorBoard."""
+        self.check()
         self.rows.append(row)
         self._write_metrics()
         self._open_events(row).log_epoch(row)
@@ -106,6 +139,7 @@ class RunDir:
     def _open_events(self, row: Row) -> Events:
         """Return the event files, which are opened for the first row of this process."""
         if self.events is None:
+            self.check()
             self.events = Events(self.path / EVENTS, self.config, row["env_steps"])
         return self.events
 
@@ -125,28 +159,6 @@ class RunDir:
     def __exit__(self, *_: object) -> None:
         """Close the run folder."""
         self.close()
-
-
-class NullRunDir:
-    """No-op run folder for ranks other than 0."""
-
-    rows: Sequence[Row] = ()
-
-    def begin(self, rows: list[Row] | None) -> None:
-        """Do nothing."""
-
-    def log(self, row: Row) -> None:
-        """Do nothing."""
-
-    def log_cycle(self, row: Row) -> None:
-        """Do nothing."""
-
-    def __enter__(self) -> "NullRunDir":
-        """Return the run folder."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing."""
 
 
 def check_settings(
@@ -222,7 +234,8 @@ def is_finished_run(path: Path, config: Config, spec: TaskSpec) -> bool:
     no_checkpoint = "and it has no checkpoint to resume from. Remove the folder to start over"
     has_checkpoint = bool(checkpoint_folders(path))
     try:
-        rows = read_metrics(path / METRICS) if (path / METRICS).exists() else []
+        file = run_file(path, METRICS)
+        rows = read_metrics(file) if file.exists() else []
     except UserError as error:
         if has_checkpoint:  # the checkpoint restores the metrics
             return False

@@ -1,9 +1,19 @@
 """TensorBoard event files: metrics and settings of a run."""
 
+import io
+import os
+import secrets
+import socket
+import time
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from mrn.config import Config, flatten
 from mrn.runs.metrics import COLUMNS, Row
+from mrn.utils.errors import RunError
+from mrn.utils.files import open_own
 
 TRAIN = "train/"
 """Prefix of the tags of an algorithm's metrics."""
@@ -24,34 +34,66 @@ def scalars(row: Row) -> dict[str, float]:
 
 
 class Events:
-    """Writer of TensorBoard event files."""
+    """Writer of an event file.
+
+    TensorBoard's own writer opens the file again for each event. It would write to another run
+    that replaced this one, and to the target of a link.
+    """
 
     def __init__(self, folder: Path, config: Config, first_step: int) -> None:
-        """Open the event files, and discard events at or after `first_step`."""
-        from torch.utils.tensorboard import SummaryWriter
+        """Create an event file, and discard events at or after `first_step`."""
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
         from torch.utils.tensorboard.summary import hparams
 
-        self.writer = SummaryWriter(str(folder), purge_step=first_step, flush_secs=10)
+        self.event = Event
+        name = f"{time.time():010.0f}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}"
+        self.path = folder / f"events.out.tfevents.{name}"
+        folder.mkdir(exist_ok=True)
+        self.file = open_own(self.path, "xb")
         settings = {
             name: value if isinstance(value, bool | int | float | str) else str(value)
             for name, value in flatten(config.to_dict()).items()
         }
-        # SummaryWriter.add_hparams would create a subfolder.
-        for summary in hparams(settings, {tag("success"): None}):
-            self.writer._get_file_writer().add_summary(summary)
+        self._write(
+            Event(file_version="brain.Event:2"),
+            Event(step=first_step, session_log=SessionLog(status=SessionLog.START)),
+            *(Event(summary=each) for each in hparams(settings, {tag("success"): None})),
+        )
 
     def log_cycle(self, row: Row) -> None:
         """Write the metrics of a cycle."""
-        for name, value in scalars(row).items():
-            self.writer.add_scalar(name, value, row["env_steps"])
+        self._log(scalars(row), row["env_steps"])
 
     def log_epoch(self, row: Row) -> None:
         """Write the evaluation and timing of an epoch; its cycles already have the losses."""
-        for name, value in scalars(row).items():
-            if not name.startswith(TRAIN):
-                self.writer.add_scalar(name, value, row["env_steps"])
-        self.writer.flush()
+        rest = {name: each for name, each in scalars(row).items() if not name.startswith(TRAIN)}
+        self._log(rest, row["env_steps"])
+
+    def _log(self, values: Mapping[str, float], step: int) -> None:
+        from torch.utils.tensorboard.summary import scalar
+
+        summaries = (scalar(name, value) for name, value in values.items())
+        self._write(*(self.event(step=step, summary=each) for each in summaries))
+
+    def _write(self, *events: Any) -> None:
+        """Append events at once, because readers stop at an incomplete one.
+
+        Raises:
+            RunError: The disk is full.
+        """
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        content = io.BytesIO()
+        for event in events:
+            event.wall_time = time.time()
+            RecordWriter(content).write(event.SerializeToString())
+        try:
+            self.file.write(content.getvalue())
+            self.file.flush()
+        except OSError as error:
+            raise RunError(f"cannot write {self.path}: {error.strerror}") from error
 
     def close(self) -> None:
-        """Close the event files."""
-        self.writer.close()
+        """Close the event file."""
+        with suppress(OSError):  # on a full disk, which `_write` reported
+            self.file.close()

@@ -12,7 +12,7 @@ from mrn.runs.lock import LockedError
 from mrn.training.loop import run
 from mrn.utils.device import tune_allocator
 from mrn.utils.errors import RunError, report_errors
-from mrn.utils.files import parse_json
+from mrn.utils.files import open_own, parse_json
 from mrn.utils.plugins import forbid_exit
 
 
@@ -44,12 +44,12 @@ def open_log(folder: Path) -> IO[bytes]:
     """Open the log of a run to append the output of a new process.
 
     Raises:
-        RunError: It is not writable.
+        UserError: It is not writable, or not a regular file.
     """
     path = log_file(folder)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        log = open(path, "ab")  # noqa: SIM115 - closed by the caller
+        log = open_own(path, "ab")
     except OSError as error:
         raise RunError(f"cannot write {path}: {error.strerror}") from None
     if log.tell():

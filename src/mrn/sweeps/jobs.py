@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mrn.config import Config
-from mrn.runs.layout import CONFIG, METRICS
+from mrn.runs.layout import CONFIG, METRICS, run_file
 from mrn.runs.metrics import is_finished, read_metrics
 from mrn.runs.provenance import read_config
 from mrn.runs.run_dir import check_settings
@@ -49,7 +49,7 @@ class Job:
         Raises:
             UserError: The metrics are unreadable or damaged.
         """
-        file = self.folder / METRICS
+        file = run_file(self.folder, METRICS)
         state = _stat(file)
         if state is None:
             return RunStatus()

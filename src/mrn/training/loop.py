@@ -81,6 +81,7 @@ def train(active: ActiveRun, callbacks: Sequence[Callback]) -> None:
         if schedule.eval_episodes:
             row |= evaluate_epoch(trainer, active.eval_envs)
         row |= trainer.clock.row()
+        active.run_dir.check()
         save_weights(trainer, active.context.folder, row["success"])
         active.run_dir.log(row)  # after the weights: every logged epoch has them
         trainer.next_epoch()
@@ -121,7 +122,10 @@ def start_or_resume(active: ActiveRun) -> None:
     """Restore the newest checkpoint, if any, then write the settings to the run folder."""
     trainer = active.trainer
     rows = active.checkpoints.load(trainer)
-    active.run_dir.begin(rows)
+    repeated = active.run_dir.begin(rows)
+    if repeated:
+        epochs = "1 epoch" if repeated == 1 else f"{repeated} epochs"
+        active.display.print(f"no checkpoint yet: repeating {epochs} from the start")
     if rows is not None:
         active.display.resume(trainer.epoch, trainer.cycle)
 

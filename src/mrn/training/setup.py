@@ -15,8 +15,9 @@ from mrn.envs.gymnasium_engine import start_limit
 from mrn.envs.tasks import OBJECT_PREFIX
 from mrn.runs.checkpoint import Checkpoints
 from mrn.runs.finished import confirm_finished
+from mrn.runs.null_run_dir import NullRunDir
 from mrn.runs.provenance import check_processes, resume_command, with_original_machine
-from mrn.runs.run_dir import NullRunDir, RunDir, is_finished_run
+from mrn.runs.run_dir import RunDir, is_finished_run
 from mrn.training.precision import resolve_precision
 from mrn.training.progress import TrainingProgress
 from mrn.training.schedule import resolve_epochs
@@ -89,7 +90,7 @@ class RunContext:
     def open_run_dir(self, metrics: tuple[str, ...]) -> RunDir | NullRunDir:
         """Lock the run folder on rank 0."""
         if not self.ranks.is_main:
-            return NullRunDir()
+            return NullRunDir(self.folder)
         return RunDir(
             self.folder,
             self.config,
@@ -165,7 +166,7 @@ def open_run(context: RunContext, trainer: Trainer, progress: bool) -> Iterator[
         TrainingProgress(title, context.epochs, schedule.cycles, progress) as display,
         InterruptHandler("saving after this cycle", ranks) as interrupts,
     ):
-        checkpoints = Checkpoints(context.folder)
+        checkpoints = Checkpoints(context.folder, run_dir.check)
         yield ActiveRun(
             context, trainer, envs, eval_envs, checkpoints, run_dir, display, interrupts
         )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from mrn.config import Config
 from mrn.envs import EXTRA_TASKS, TASKS, TaskSpec
-from mrn.runs.layout import CONFIG, WEIGHTS, weights_file
+from mrn.runs.layout import CONFIG, WEIGHTS, run_file, weights_file
 from mrn.runs.policy_file import read_policy
 from mrn.runs.provenance import read_run_info
 from mrn.runs.run_dir import check_settings, check_task
@@ -21,13 +21,15 @@ def find_weights(run: str | Path, weights: str = "latest") -> Path:
         UserError: There is no such file, it belongs to another run than its folder, or `weights`
             is unknown.
     """
-    path = find_entry(run) or as_path("run", run)
+    entry = find_entry(run)
+    path = entry or as_path("run", run)
     lookup("weights", weights, dict.fromkeys(WEIGHTS))
     if path.is_dir():
-        path = weights_file(path, weights)
+        name = weights_file(path, weights).name
+        path = path / name if entry else run_file(path, name)
         if not path.exists():
             reason = "it is not a run folder, or no epoch is finished yet"
-            if find_entry(run):
+            if entry:
                 reason = "zoo policies have only their latest weights"
             raise UserError(f"{run} has no {path.name}: {reason}")
         _check_owner(path)

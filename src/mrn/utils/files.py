@@ -1,14 +1,17 @@
-"""Atomic writes, checksums and size-limited reads."""
+"""Atomic writes, checksums, and reads of regular files with a size limit."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import secrets
+import stat
 import tempfile
 from collections.abc import Sequence
+from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from mrn.utils.errors import RunError, UserError
 
@@ -22,8 +25,8 @@ class UnreadableError(UserError):
         self.path = path
 
 
-MAX_TEXT_BYTES = 64 * 2**20
-"""Size limit for text files; larger files are rejected."""
+MAX_BYTES = 64 * 2**20
+"""Default size limit of untrusted files; larger ones are rejected."""
 TEMP_SUFFIX = ".new"
 """End of the names of temporary files."""
 
@@ -92,6 +95,12 @@ def make_writable_folder(path: Path, remedy: str = "choose another folder") -> N
         raise UserError(f"cannot write to {path}: {reason}; {remedy}") from None
 
 
+def is_inside(path: Path, folder: Path) -> bool:
+    """Return whether a path is inside a folder after following all links."""
+    target, outer = os.path.realpath(path), os.path.realpath(folder)
+    return os.path.commonpath([target, outer]) == outer
+
+
 def prepare_output_file(path: Path, suffixes: Sequence[str], force: bool) -> None:
     """Check that a file can be written, and create its folder.
 
@@ -124,18 +133,61 @@ def sync_folder(path: Path) -> None:
         os.close(handle)
 
 
-def read_limited(path: Path) -> bytes:
+def open_regular(path: Path, limit: int = MAX_BYTES) -> BufferedReader:
+    """Open an untrusted file, which may be a FIFO or a link to a device, without blocking.
+
+    Raises:
+        UserError: The file is missing, unreadable, not a regular file, or larger than `limit`.
+    """
+    try:
+        file = _open_nonblocking(path, "rb")
+    except OSError as error:
+        raise read_error(path, error) from None
+    if os.fstat(file.fileno()).st_size <= limit:
+        return cast("BufferedReader", file)
+    file.close()
+    raise UserError(f"{path} is too large: at most {limit // 2**20:,} MiB are allowed")
+
+
+def open_own(path: Path, mode: str) -> IO[bytes]:
+    """Open a file of this package for writing, with `mode` as in `open`. Links are not followed.
+
+    Raises:
+        OSError: It cannot be written.
+        UserError: It is a link, or not a regular file.
+    """
+    return _open_nonblocking(path, mode, getattr(os, "O_NOFOLLOW", 0))
+
+
+def _open_nonblocking(path: Path, mode: str, more_flags: int = 0) -> IO[bytes]:
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | more_flags | getattr(os, "O_NONBLOCK", 0), 0o666)
+
+    try:
+        file: IO[bytes] = open(path, mode, opener=opener)  # noqa: SIM115 - closed by the caller
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link, a socket or a FIFO
+            raise _not_regular(path) from None
+        raise
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise _not_regular(path)
+
+
+def _not_regular(path: Path) -> UserError:
+    return UserError(f"{path} is not a regular file; remove it")
+
+
+def read_limited(path: Path, limit: int = MAX_BYTES) -> bytes:
     """Return the content of an untrusted file.
 
     Raises:
-        UserError: The file is missing, unreadable or larger than `MAX_TEXT_BYTES`.
+        UserError: The file is missing, unreadable, not a regular file, or larger than `limit`.
     """
     try:
-        if path.stat().st_size > MAX_TEXT_BYTES:
-            raise UserError(
-                f"{path} is too large: at most {MAX_TEXT_BYTES // 2**20} MiB are allowed"
-            )
-        return path.read_bytes()
+        with open_regular(path, limit) as file:
+            return file.read(limit)  # the file may grow
     except OSError as error:
         raise read_error(path, error) from None
 
