@@ -6,15 +6,15 @@ from collections.abc import Container
 from pathlib import Path
 
 from mrn.analysis.plots import Tasks, XAxis, draw_aggregate, draw_curves
-from mrn.analysis.run import NO_EPOCH, Run
-from mrn.analysis.runs import find_runs, group, without_metrics
+from mrn.analysis.run import Run
+from mrn.analysis.runs import find_runs, group, warn_skipped, without_metrics
 from mrn.analysis.summary import REFERENCE_CRITIC, check_baseline, summarize
 from mrn.analysis.tables import as_csv, markdown
 from mrn.runs.provenance import read_run_info_file
 from mrn.runs.run_dir import check_settings
 from mrn.sweeps.suites import ABLATIONS, SUITES
 from mrn.utils.errors import UserError
-from mrn.utils.files import make_writable_folder, write_atomically
+from mrn.utils.files import is_inside, make_writable_folder, read_limited, write_atomically
 from mrn.utils.naming import Method, safe_name
 from mrn.utils.plotting import save_figure, sort_methods
 
@@ -60,11 +60,13 @@ def draw_figures(
         raise UserError(f"nothing to draw in {root}: {runs[0].path}: {runs[0].problem}")
     check_baseline(runs, baseline)
     for run in runs:
-        _check_settings(run, _copy_path(run, out / run.experiment))
+        copy = _copy_path(run, out / run.experiment)
+        _check_links(copy.parent, out)
+        _check_settings(run, copy)
     if not force:
         for experiment, tasks in groups.items():
             _check_overwrite(out / experiment, tasks)
-    _warn_not_drawn([run for run in runs if run.problem])
+    warn_skipped(runs, "not drawn")
     written = []
     for experiment, tasks in groups.items():
         folder = out / experiment
@@ -89,15 +91,6 @@ def draw_figures(
         seeds = (runs for methods in tasks.values() for runs in methods.values())
         written += [_copy_metrics(run, folder) for runs in seeds for run in runs]
     return written
-
-
-def _warn_not_drawn(runs: list[Run]) -> None:
-    """Warn about runs without metrics; those that only just started are counted, not named."""
-    just_started = sum(run.problem == NO_EPOCH for run in runs)
-    texts = [f"{just_started} because {NO_EPOCH}"] if just_started else []
-    texts += [f"{run.path}: {run.problem}" for run in runs if run.problem != NO_EPOCH]
-    if texts:
-        warnings.warn(f"runs not drawn: {'; '.join(texts)}", stacklevel=3)
 
 
 def _warn_stale(folder: Path, drawn: Container[str]) -> None:
@@ -136,10 +129,19 @@ def _copy_path(run: Run, folder: Path) -> Path:
     return folder / safe_name(run.task) / run.method / f"seed-{run.seed}.csv"
 
 
+def _check_links(folder: Path, out: Path) -> None:
+    """Raise if a link leads out of the output folder, which may be the folder of runs."""
+    for path in (folder, *folder.parents):
+        if path == out:
+            return
+        if not is_inside(path, out):
+            raise UserError(f"{path} is outside of {out}, because of a link; pass another --out")
+
+
 def _check_overwrite(folder: Path, tasks: Tasks) -> None:
     """Raise if a file exists in a folder without a table of an earlier call."""
     table = folder / "table.csv"
-    if table.is_file() and table.read_bytes().startswith(TABLE_START):
+    if table.is_file() and read_limited(table).startswith(TABLE_START):
         return
     names = [f"{name}{suffix}" for name in FIGURES for suffix in (".pdf", ".png")]
     files = [folder / name for name in (*names, "table.md", "table.csv")]
@@ -178,5 +180,5 @@ def _copy_metrics(run: Run, folder: Path) -> Path:
     pairs = ((run.metrics_file, target), (run.settings_file, target.with_suffix(".json")))
     for source, copy in pairs:
         if source.exists() and not _is_same(source, copy):
-            write_atomically(copy, source.read_bytes())
+            write_atomically(copy, read_limited(source))
     return target

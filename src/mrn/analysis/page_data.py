@@ -2,8 +2,10 @@
 
 import base64
 import math
+import os
 import shlex
 import time
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,8 @@ from mrn.analysis.tables import (
 )
 from mrn.config import flatten
 from mrn.distributed import launch_command
+from mrn.runs.layout import run_file
+from mrn.utils.errors import UserError
 from mrn.utils.files import read_limited
 from mrn.utils.intervals import Interval
 from mrn.utils.plotting import method_colors, sort_methods
@@ -78,7 +82,9 @@ def page_data(runs: list[Run], baseline: str = "") -> dict[str, Any]:
                 "notes": _table_notes(summary),
                 "better": summary.better,
                 "aggregates": _aggregates(summary),
-                "runs": [_run(run, by.get(run.task, {}).get(run.method, 1)) for run in own],
+                "runs": [
+                    _run(run, by.get(run.task, {}).get(run.method, 1), problems) for run in own
+                ],
             }
         )
     return {
@@ -224,8 +230,9 @@ def _points(aggregates: Iterable[Aggregate], name: str) -> list[dict[str, Any]]:
     ]
 
 
-def _run(run: Run, stride: int) -> dict[str, Any]:
+def _run(run: Run, stride: int, problems: list[str]) -> dict[str, Any]:
     """Return what the page lists about a run, and its metrics as written."""
+    pictures = _pictures(run, problems)
     info: dict[str, Any] = {"command": "", "settings": {}, "versions": {}, "machine": {}}
     if run.info is not None:
         config = run.info.config
@@ -243,17 +250,24 @@ def _run(run: Run, stride: int) -> dict[str, Any]:
         "header": list(run.columns),  # of the CSV, with current names
         "csv": "" if run.problem else read_limited(run.metrics_file).decode(errors="replace"),
         "seconds": [] if run.problem else _plain(run.seconds.round(3).tolist()),
-        "pictures": list(_pictures(run.path)),
+        "pictures": [{"name": name, "source": url} for name, url in pictures.items()],
     }
 
 
-def _pictures(folder: Path) -> Iterable[dict[str, str]]:
-    """Yield the videos and images in a run's folder as data URLs."""
-    for file in sorted(folder.glob("*")) if folder.is_dir() else []:
-        kind = VIDEOS.get(file.suffix.lower()) or IMAGES.get(file.name)
+def _pictures(run: Run, problems: list[str]) -> dict[str, str]:
+    """Return the videos and images in a run's folder as data URLs by name; skip unreadable ones."""
+    found: dict[str, str] = {}
+    # A run without readable settings may be a folder that was not searched, such as a link.
+    for name in sorted(os.listdir(run.path)) if run.info and run.path.is_dir() else []:
+        kind = VIDEOS.get(Path(name).suffix.lower()) or IMAGES.get(name)
         if kind:
-            content = base64.b64encode(file.read_bytes()).decode()
-            yield {"name": file.name, "source": f"data:{kind};base64,{content}"}
+            try:
+                content = base64.b64encode(read_limited(run_file(run.path, name))).decode()
+                found[name] = f"data:{kind};base64,{content}"
+            except UserError as error:
+                problems.append(f"not shown: {error}")
+                warnings.warn(problems[-1], stacklevel=2)
+    return found
 
 
 def _rounded(values: Array) -> list[float | None]:

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from mrn.analysis.page_data import page_data
-from mrn.analysis.runs import find_runs
+from mrn.analysis.run import NO_EPOCH
+from mrn.analysis.runs import find_runs, warn_skipped
 from mrn.analysis.summary import check_baseline
 from mrn.utils.errors import UserError
 from mrn.utils.extras import import_extra
-from mrn.utils.files import make_writable_folder, write_atomically
+from mrn.utils.files import make_writable_folder, read_limited, write_atomically
 
 
 class NoRunsError(UserError):
@@ -21,6 +22,8 @@ SCRIPTS = ("basics.js", "curves.js", "overview.js", "runs.js", "report.js")
 """Scripts of the page, in load order."""
 MARK = b'<h1 id="title">mrn report</h1>'
 """What every report contains."""
+MAX_PAGE_BYTES = 2**30
+"""Size limit of a report, which contains videos."""
 
 
 def write_report(
@@ -44,6 +47,9 @@ def write_report(
     Returns:
         The path of the page, and whether all runs are finished.
 
+    Warns:
+        UserWarning: A run is damaged, a folder was not searched, or a video cannot be read.
+
     Raises:
         NoRunsError: No run has finished an epoch yet.
         UserError: There are no runs, none that will have metrics or none of the baseline; or
@@ -56,6 +62,7 @@ def write_report(
         kind = UserError if finished else NoRunsError
         raise kind(f"nothing to report in {root}: {runs[0].path}: {runs[0].problem}")
     check_baseline(runs, baseline)
+    warn_skipped([run for run in runs if run.problem != NO_EPOCH], "not shown")
     data = {
         "title": title or f"mrn report: {root.resolve().name}",
         "refresh": 0 if finished else refresh,
@@ -68,7 +75,7 @@ def write_report(
 
 def _check_overwrite(page: Path, force: bool) -> None:
     """Raise if a page is not a report, which only `force` overwrites."""
-    if page.is_file() and not force and MARK not in page.read_bytes():
+    if page.is_file() and not force and MARK not in read_limited(page, MAX_PAGE_BYTES):
         raise UserError(f"{page} is not a report; use force to overwrite it")
 
 

@@ -1,6 +1,7 @@
 """Read runs, finished or not, from their folders and group them for comparison."""
 
 import os
+import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -8,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from mrn.analysis.run import NEVER_EVALUATED, NO_EPOCH, Run
+from mrn.analysis.search import search
 from mrn.config import Config, flatten
 from mrn.envs import TASKS
-from mrn.runs.layout import CONFIG
+from mrn.runs.layout import CONFIG, METRICS, run_file
 from mrn.runs.metrics import read_metrics
 from mrn.runs.provenance import read_run_info, read_run_info_file
 from mrn.runs.run_dir import MUTABLE_SETTINGS
@@ -24,7 +26,7 @@ def find_runs(root: Path, figures: Path | None = None) -> list[Run]:
 
     Settings of a CSV are read from seed-SEED.json next to it, if present. A CSV next to the folder
     of its own run is skipped; `mrn figures RUNS -o RUNS` puts it there. A damaged run is returned
-    with its `problem` and without metrics.
+    with its `problem` and without metrics. So is a folder that cannot be searched.
 
     Runs below EXPERIMENT/TASK/ALGO-CRITIC/seed-SEED belong to that experiment. Run folders with
     custom names (`--run-dir`) are compared with each other, wherever they are. If those of a method
@@ -39,19 +41,10 @@ def find_runs(root: Path, figures: Path | None = None) -> list[Run]:
     """
     if not root.is_dir():
         raise UserError(f"folder {root} does not exist")
-    runs = []
-    for folder, below, files in os.walk(root):
-        path = Path(folder)
-        below.sort()
-        if CONFIG in files:
-            below.clear()
-            runs.append(_read_folder(path, root))
-        runs += [
-            _read_csv(path / name, root)
-            for name in sorted(files)
-            if name.startswith("seed-") and name.endswith(".csv")
-            if not (path / name.removesuffix(".csv") / CONFIG).exists()
-        ]
+    found = search(root)
+    runs = [_read_folder(path, root) for path in found.folders]
+    runs += [_read_csv(path, root) for path in found.csvs]
+    runs += [_damaged_folder(path, root, why) for path, why in found.skipped.items()]
     if not runs:
         raise UserError(
             f"no runs in {root}: expected folders with a {CONFIG}, as written by `mrn train`, or "
@@ -140,7 +133,7 @@ def _read_folder(path: Path, root: Path) -> Run:
     run = Run(path, "", config.task, config.method, config.seed, {}, info)
     if run.has_default_place:
         run = replace(run, experiment=_experiment(path, root))
-    if not run.metrics_file.exists():
+    if not os.path.lexists(path / METRICS):
         return replace(run, problem=NO_EPOCH)
     return _with_metrics(run)
 
@@ -153,7 +146,7 @@ def _experiment(path: Path, root: Path) -> str:
 
 def _damaged_folder(path: Path, root: Path, problem: str) -> Run:
     """Return a run without readable settings, whose folder may tell its task and method."""
-    task, method, name = path.absolute().parts[-3:]
+    *_, task, method, name = ("", "", *path.absolute().parts)
     seed = name.removeprefix("seed-")
     if seed == name or not seed.isdecimal():
         return Run(path, "", name, "", 0, {}, problem=problem)
@@ -192,6 +185,8 @@ def _fits(config: Config, method: str) -> bool:
 
 def _with_metrics(run: Run) -> Run:
     try:
+        if run.path.is_dir():
+            run_file(run.path, METRICS)  # raises for a link out of the folder
         rows = read_metrics(run.metrics_file)
     except UserError as error:
         return replace(run, problem=str(error))
@@ -204,6 +199,21 @@ def _with_metrics(run: Run) -> Run:
     if np.isnan(columns["success"]).all():
         return replace(run, problem=NEVER_EVALUATED)
     return replace(run, columns=columns)
+
+
+def warn_skipped(runs: Iterable[Run], what: str) -> None:
+    """Warn about runs without metrics; those that only just started are counted, not named.
+
+    Args:
+        runs: All runs.
+        what: What does not happen to them, for example `not drawn`.
+    """
+    skipped = [run for run in runs if run.problem]
+    just_started = sum(run.problem == NO_EPOCH for run in skipped)
+    texts = [f"{just_started} because {NO_EPOCH}"] if just_started else []
+    texts += [f"{run.path}: {run.problem}" for run in skipped if run.problem != NO_EPOCH]
+    if texts:
+        warnings.warn(f"runs {what}: {'; '.join(texts)}", stacklevel=3)
 
 
 def without_metrics(runs: Iterable[Run], experiment: str) -> list[Run]:
