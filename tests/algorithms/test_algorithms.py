@@ -11,7 +11,8 @@ from mrn import cli
 from mrn.algorithms import ALGORITHMS
 from mrn.studies.inspection import measure
 from tests.algorithms.helpers import generator, make_algorithm, random_batch
-from tests.reliability.helpers import KILLED, Zygote, same_run
+from tests.reliability.helpers import same_run
+from tests.reliability.kills import KILLED, KillAt, train
 from tests.training.helpers import TINY, metrics, same_weights, tiny_run
 
 WITH_CRITIC = [name for name, algorithm in ALGORITHMS.items() if algorithm.uses_critic]
@@ -51,18 +52,12 @@ def test_resumed_run_equals_an_uninterrupted_one(name, tmp_path):
         assert all(math.isfinite(float(row[column])) for column in agent.algorithm.METRICS)
 
 
-@pytest.fixture(scope="module")
-def zygote():
-    with Zygote() as process:
-        yield process
-
-
 @pytest.mark.parametrize("name", ["td3", "sac", "wgcsl", "mher"])
-def test_resume_after_kill_is_bit_identical(name, tmp_path, zygote):
+def test_resume_after_kill_is_bit_identical(name, tmp_path):
     settings = TINY | ODD | {"algo": name}
-    assert zygote.run(tmp_path / "whole", **settings) == 0
-    assert zygote.run(tmp_path / "killed", ("update", 5, "before"), **settings) == KILLED
-    assert zygote.run(tmp_path / "killed", **settings) == 0
+    assert train(tmp_path / "whole", **settings) == 0
+    assert train(tmp_path / "killed", KillAt("update", 5), **settings) == KILLED
+    assert train(tmp_path / "killed", **settings) == 0
     assert same_run(tmp_path / "whole", tmp_path / "killed")
 
 

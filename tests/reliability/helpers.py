@@ -1,12 +1,9 @@
-"""Runs in separate processes that can be killed at a chosen moment."""
+"""Runs in separate processes and in terminals, and a comparison of runs."""
 
 import fcntl
-import json
 import os
 import pty
-import signal
 import subprocess
-import sys
 import termios
 import threading
 from pathlib import Path
@@ -14,81 +11,6 @@ from pathlib import Path
 import mrn
 from tests.commands import Command, until
 from tests.training.helpers import TINY, metrics, same_weights
-
-# Imports once, then forks a child for each line of input, so that a start costs no imports.
-ZYGOTE = """
-import json, os, signal, sys
-import mrn, mrn.training.loop, torch
-import envpool, torch.utils.tensorboard
-from mrn.envs.custom import register_robotics
-register_robotics()
-torch.set_num_threads(1)
-
-def kill_self_at(owner, name, count, when):
-    original, calls = getattr(owner, name), [0]
-    def spy(*args, **kwargs):
-        calls[0] += 1
-        if calls[0] == count and when == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
-        result = original(*args, **kwargs)
-        if calls[0] == count:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return result
-    setattr(owner, name, spy)
-
-for line in sys.stdin:
-    request = json.loads(line)
-    pid = os.fork()
-    if pid == 0:
-        if request["kill"]:
-            from mrn.algorithms import find_algorithm
-            from mrn.envs.vector import GoalVectorEnv
-            from mrn.runs import checkpoint
-            algorithm = find_algorithm(request["settings"].get("algo", "ddpg"))
-            owners = {"step": (GoalVectorEnv, "step"), "update": (algorithm, "update"),
-                      "write": (os, "replace"), "fsync": (os, "fsync"),
-                      "remove": (checkpoint.shutil, "rmtree")}
-            kill_self_at(*owners[request["kill"][0]], *request["kill"][1:])
-        code = 0
-        try:
-            mrn.train(request["task"], run_dir=request["folder"], progress=False, resume=True,
-                      **request["settings"])
-        except BaseException:
-            import traceback
-            traceback.print_exc()
-            code = 1
-        sys.stdout.flush()
-        os._exit(code)
-    _, status = os.waitpid(pid, 0)
-    print(os.waitstatus_to_exitcode(status), flush=True)
-"""
-
-
-class Zygote:
-    """Fork server that runs `mrn.train(..., resume=True)` in fresh processes."""
-
-    def __init__(self) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", ZYGOTE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=Path(__file__).parents[2],
-        )
-
-    def run(self, folder: Path, kill: tuple | None = None, task="FetchReach", **settings) -> int:
-        request = {"task": task, "folder": str(folder), "settings": settings, "kill": kill}
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
-        return int(self.process.stdout.readline())
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.stdin.close()
-        self.process.wait(timeout=30)
-        self.process.stdout.close()
 
 
 def tiny_arguments(folder: Path, *options: str, task: str = "FetchReach") -> list[str]:
@@ -181,6 +103,3 @@ def same_run(one: Path, other: Path) -> bool:
     agents = [mrn.load(folder) for folder in (one, other)]
     best = [mrn.load(folder, "best") for folder in (one, other)]
     return metrics(one) == metrics(other) and same_weights(*agents) and same_weights(*best)
-
-
-KILLED = -signal.SIGKILL
