@@ -1,8 +1,12 @@
 """Test order, and summary lines of the reliability tests at the end of the output."""
 
+import itertools
+from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from tests.reliability.hostile.cases import SEED
 
 # The slowest test files, slowest first. An idle pytest worker takes tests from the end of another
 # worker's queue, so slow tests must start early for all workers to finish together.
@@ -31,9 +35,25 @@ def count(record_property):
     return lambda line: record_property("tried", line)
 
 
+@pytest.fixture
+def tally(record_property):
+    """Return a function that counts an outcome under a title; the summary has the totals."""
+    return lambda title, outcome: record_property("tally", (title, outcome))
+
+
 def pytest_terminal_summary(terminalreporter):
-    reports = terminalreporter.stats.get("passed", [])
-    lines = [line for report in reports for name, line in report.user_properties if name == "tried"]
+    stats = terminalreporter.stats
+    found = [each for report in stats.get("passed", []) for each in report.user_properties]
+    lines = [line for name, line in found if name == "tried"]
+    tallies = Counter(tuple(outcome) for name, outcome in found if name == "tally")
+    for title, group in itertools.groupby(sorted(tallies.items()), lambda item: item[0][0]):
+        counts = {outcome: number for (_, outcome), number in group}
+        parts = ", ".join(f"{outcome} {number:,}" for outcome, number in counts.items())
+        lines.append(f"{title}: {sum(counts.values()):,} ({parts})")
+    for report in (*stats.get("failed", []), *stats.get("error", [])):
+        if "/hostile/" in report.nodeid:
+            again = f"python -m pytest -m '' '{report.nodeid}'"
+            lines.append(f"repeat a failure: HOSTILE_SEED={SEED} {again}")
     if lines:
         terminalreporter.section("reliability")
         for line in lines:

@@ -67,9 +67,11 @@ class KillAt(NamedTuple):
             resource.setrlimit(resource.RLIMIT_FSIZE, (self.nth, self.nth))
             return
 
+        pid = os.getpid()  # not its environment processes
+
         def kill(number: int) -> None:
-            if number == self.nth:
-                os.kill(os.getpid(), signal.SIGKILL)
+            if number == self.nth and os.getpid() == pid:
+                os.kill(pid, signal.SIGKILL)
 
         def ignore(number: int) -> None:
             pass

@@ -11,13 +11,13 @@ import pytest
 from tests.commands import Command, mrn, until
 from tests.ranks import start_ranks, wait_for_ranks
 from tests.reliability.helpers import (
-    KILLED,
     children,
     same_run,
     start_in_terminal,
     tiny_arguments,
     wait_for,
 )
+from tests.reliability.kills import KILLED
 from tests.training.helpers import metrics
 
 LONG = "--cycles=16"
