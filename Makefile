@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 RUN ?= runs/first-$(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: setup train test test-slow bench bench-solve check check-results results pages format docs clean
+.PHONY: setup train test test-slow test-hostile bench bench-solve check check-results results pages format docs clean
 
 setup: .venv/dev
 
@@ -27,6 +27,12 @@ test: setup
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow -o faulthandler_timeout=0
+
+# Kills, damaged files, links and modules of strangers. Takes at most 30 minutes on two cores;
+# HOSTILE_SEED repeats a run.
+test-hostile: export HOSTILE_SEED ?= $(shell date +%s)
+test-hostile: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/reliability/hostile -m '' -n auto --dist worksteal
 
 # Speed, written to benchmarks/results; `make pages` updates the tables of the documentation.
 bench: setup
