@@ -13,6 +13,7 @@ from mrn.cli.listing import algos, check, critics, recipes, tasks, zoo
 from mrn.cli.studies import inspect, theory, toy
 from mrn.cli.sweeps import figures, report, sweep
 from mrn.cli.training import evaluate, resume, train_command
+from mrn.cli.tuning import tune
 from mrn.utils.errors import UserError, report_errors
 from mrn.utils.plugins import forbid_exit
 from mrn.utils.renames import COMMANDS
@@ -32,6 +33,7 @@ def commands(arguments: Sequence[str] = ()) -> dict[str, Callable[..., None]]:
         "export": export,
         "video": video,
         "sweep": sweep,
+        "tune": tune,
         "figures": figures,
         "report": report,
         "inspect": inspect,

@@ -3,6 +3,7 @@
 import shlex
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -60,11 +61,10 @@ def sweep(
     check("threads", threads, PositiveInt | None)
     check("gpus", gpus, NonNegativeFloat | None)
     _check_backend_options(backend, jobs=jobs, address=address, gpus=gpus)
-    cores, chosen = default_threads(), find_suite(suite)
+    chosen = find_suite(suite)
     devices = visible_gpus() if any(run.device in ANY_GPU for run in chosen.configs()) else []
     if backend == "local":
-        jobs = jobs or len(devices) or cores
-        threads = threads or max(cores // jobs, 1)
+        jobs, threads = divide_cores(jobs, threads, devices)
     threads = threads or 1
     planned = plan_jobs(chosen, runs, threads, only)
     if dry_run:
@@ -79,6 +79,13 @@ def sweep(
     workers = LocalBackend(jobs, devices) if jobs else RayBackend(address, threads, gpus)
     run_sweep(planned, workers, Overview(), discard_checkpoints)
     show(f"Done. View the results: mrn report {shlex.quote(str(planned[0].root))}")
+
+
+def divide_cores(jobs: int | None, threads: int | None, gpus: Sequence[str]) -> tuple[int, int]:
+    """Return the number of parallel runs and the threads of each; by default all cores."""
+    cores = default_threads()
+    jobs = jobs or len(gpus) or cores
+    return jobs, threads or max(cores // jobs, 1)
 
 
 def _check_backend_options(backend: str, **given: object) -> None:

@@ -110,9 +110,6 @@ REMEDY = (
 def plan_jobs(suite: Suite, runs: Path, threads: int, only: str = "*") -> list[Job]:
     """Return the jobs of a suite whose names match a pattern.
 
-    A started run keeps its number of threads, because results may differ in the last digits. A run
-    counts as started once its settings are written.
-
     Args:
         suite: The suite.
         runs: Folder of all runs.
@@ -129,14 +126,24 @@ def plan_jobs(suite: Suite, runs: Path, threads: int, only: str = "*") -> list[J
             f"no run of the suite matches {only!r}: its {len(configs)} runs are named "
             f"TASK/METHOD/seed-SEED, for example {next(iter(configs))}"
         )
-    jobs = []
-    for config in selected:
-        folder = (runs / suite.folder / config.folder).absolute()
-        started = read_config(folder) if _stat(folder / CONFIG) else None
-        if started is not None:
-            check_settings(started, config, str(folder), REMEDY)
-        chosen = config.threads or (started and started.threads) or threads
-        job = Job(replace(config, threads=chosen), folder, str(config.folder))
-        _ = job.status  # raises for damaged metrics before any run starts
-        jobs.append(job)
-    return jobs
+    root = runs / suite.folder
+    return [plan_job(config, root, threads, REMEDY) for config in selected]
+
+
+def plan_job(config: Config, root: Path, threads: int, remedy: str) -> Job:
+    """Return the job of a run below a folder; `remedy` ends the error about other settings.
+
+    A started run keeps its number of threads, because results may differ in the last digits. A run
+    counts as started once its settings are written.
+
+    Raises:
+        UserError: The folder holds a run with other settings, or is damaged.
+    """
+    folder = (root / config.folder).absolute()
+    started = read_config(folder) if _stat(folder / CONFIG) else None
+    if started is not None:
+        check_settings(started, config, str(folder), remedy)
+    chosen = config.threads or (started and started.threads) or threads
+    job = Job(replace(config, threads=chosen), folder, str(config.folder))
+    _ = job.status  # raises for damaged metrics before any run starts
+    return job

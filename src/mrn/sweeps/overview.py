@@ -24,7 +24,9 @@ class Overview:
         """Prepare the display."""
         self.console = run_console()
         self.live = Live(console=self.console, refresh_per_second=2, transient=True)
-        self.finished = self.failures = self.total = 0
+        self.finished = self.failures = self.total = self.planned = self.epochs_before = 0
+        self.epochs: dict[Job, int] = {}
+        """Finished epochs of each run."""
         self.started_at = time.perf_counter()
 
     def begin(self, jobs: Sequence[Job], waiting: Sequence[Job]) -> None:

@@ -6,8 +6,8 @@ sweeps on the same storage share the work.
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
@@ -94,25 +94,14 @@ def run_sweep(
         RunError: Some runs failed; all others are finished.
         Interrupted: A signal stopped the sweep; all runs have saved or were killed.
     """
-    work = _Sweep(jobs, backend, overview, discard)
-    with overview, InterruptHandler("waiting for the runs to save") as interruption:
-        try:
-            if work.waiting:
-                make_writable_folder(work.waiting[0].root, "choose another --runs")
-                backend.prepare(work.waiting)
-            overview.begin(jobs, work.waiting)
-            while (work.waiting or work.running) and not interruption.received:
-                work.start()
-                work.collect()
-                overview.refresh(work.running, len(work.waiting))
-                time.sleep(POLL_SECONDS)
-        finally:
-            try:
-                work.stop()
-            finally:
-                backend.close()
-        if interruption.received:
-            raise interruption.end("the same command")
+    work = Sweep(jobs, backend, overview, discard)
+    with open_sweep(work) as interruption:
+        if work.waiting:
+            make_writable_folder(work.waiting[0].root, "choose another --runs")
+            backend.prepare(work.waiting)
+        overview.begin(jobs, work.waiting)
+        while (work.waiting or work.running) and not interruption.received:
+            work.step()
     if work.failed:
         names = "; ".join(f"{job.name}: {message}" for job, message in work.failed.items())
         raise RunError(
@@ -120,12 +109,32 @@ def run_sweep(
         )
 
 
-class _Sweep:
+@contextmanager
+def open_sweep(work: "Sweep") -> Iterator[InterruptHandler]:
+    """Display progress in this block and handle interrupts; afterwards stop all jobs.
+
+    Raises:
+        Interrupted: A signal arrived in the block; all runs have saved or were killed.
+    """
+    with work.overview, InterruptHandler("waiting for the runs to save") as interruption:
+        try:
+            yield interruption
+        finally:
+            try:
+                work.stop()
+            finally:
+                work.backend.close()
+        if interruption.received:
+            raise interruption.end("the same command")
+
+
+class Sweep:
     """State of a sweep: waiting, running and failed jobs."""
 
     def __init__(
         self, jobs: Sequence[Job], backend: Backend, overview: Overview, discard: bool
     ) -> None:
+        """Queue all unfinished jobs; the arguments are those of `run_sweep`."""
         self.backend, self.overview, self.discard = backend, overview, discard
         self.waiting = [job for job in jobs if not job.finished]
         for job in jobs:
@@ -139,6 +148,22 @@ class _Sweep:
         self.watchdog = Watchdog()
         self.stalled: dict[Job, str] = {}
         """Runs that the watchdog killed, and why."""
+        self.canceled: set[Job] = set()
+
+    def step(self) -> None:
+        """Start and collect jobs, update the display, and wait a moment."""
+        self.start()
+        self.collect()
+        self.overview.refresh(self.running, len(self.waiting))
+        time.sleep(POLL_SECONDS)
+
+    def cancel(self, job: Job) -> None:
+        """Drop a waiting job; let a running one save and exit without restarting it."""
+        if job in self.waiting:
+            self.waiting.remove(job)
+        elif job in self.running:
+            self.canceled.add(job)
+            self._attempt(job, self.running[job].stop)
 
     def start(self) -> None:
         """Start waiting jobs up to the capacity of the backend."""
@@ -171,6 +196,8 @@ class _Sweep:
                 continue
             del self.running[job]
             self.watchdog.ended(job)
+            if job in self.canceled:
+                continue
             kind, message = _verify(job, outcome)
             message = self.stalled.pop(job, message)
             if kind == "lost":
@@ -195,16 +222,12 @@ class _Sweep:
         for job, handle in running.items():
             self._attempt(job, handle.stop)
         deadline = time.monotonic() + STOP_TIMEOUT
-        while running := {job: each for job, each in running.items() if not self._ended(job, each)}:
-            if time.monotonic() > deadline:
-                break
-            time.sleep(POLL_SECONDS)
+        while running and time.monotonic() <= deadline:
+            running = {k: v for k, v in running.items() if self._attempt(k, v.poll) is None}
+            time.sleep(POLL_SECONDS if running else 0)
         for job, handle in running.items():
             self._attempt(job, handle.kill)
             self.overview.killed(job, f"it did not save within {duration(STOP_TIMEOUT)}")
-
-    def _ended(self, job: Job, handle: Handle) -> bool:
-        return self._attempt(job, handle.poll) is not None
 
     def _attempt(self, job: Job, action: Callable[[], T]) -> T | Outcome:
         """Call a method of a handle; an exception must not keep the other runs from stopping."""

@@ -1,0 +1,207 @@
+"""Search for settings: train the trials of a study like the runs of a sweep.
+
+A trial trains its seeds one after another, each in a normal run folder. Several processes may work
+on the same study. A trial belongs to the process that holds the lock on its folder; if that process
+is killed, another one continues the trial from its last checkpoint.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from mrn.runs.lock import LockedError, RunLock, is_held
+from mrn.sweeps.jobs import Job, current_status, plan_job
+from mrn.sweeps.overview import Overview
+from mrn.sweeps.scheduler import Backend, Sweep, open_sweep
+from mrn.sweeps.search import Search, State, Trial
+from mrn.sweeps.study import JOURNAL, Study
+from mrn.sweeps.trials import BEST, TABLE, TRIALS, write_files
+from mrn.utils.errors import RunError, UserError
+from mrn.utils.files import make_writable_folder
+
+MAX_FAILURES = 3
+"""Trials that may fail in a row; more have a common cause."""
+REMEDY = "Remove this folder, or choose another --name"
+
+
+def tune(
+    search: Search,
+    folder: Path,
+    trials: int,
+    backend: Backend,
+    threads: int = 1,
+    discard: bool = False,
+) -> list[Trial]:
+    """Train trials until the study has a number of them; a repeated call continues.
+
+    Args:
+        search: What to search.
+        folder: Folder of the study and its runs.
+        trials: Total number of trials, including earlier ones.
+        backend: Executes the runs; its capacity is the number of parallel trials.
+        threads: CPU threads of each new run.
+        discard: Delete the checkpoints of finished runs.
+
+    Returns:
+        All trials of the study.
+
+    Raises:
+        UserError: The folder is not writable or holds a different search.
+        RunError: Several trials failed in a row.
+        Interrupted: A signal stopped the search; all runs have saved or were killed.
+    """
+    for name in (TRIALS, TABLE, BEST):
+        if (folder / name).exists() and not (folder / JOURNAL).exists():
+            raise UserError(f"{folder / name} was not written by mrn tune; choose another --name")
+    make_writable_folder(folder, "choose another --runs")
+    study = Study(folder, search)
+    work = Sweep((), backend, TrialOverview(), discard)
+    worker = _Worker(study, work, trials, threads)
+    try:
+        with open_sweep(work) as interruption:
+            worker.overview.begin_search(study.trials(), trials, search)
+            while worker.advance() and not interruption.received:
+                work.step()
+    finally:
+        for each in worker.active.values():
+            each.lock.close()
+    return study.trials()
+
+
+class TrialOverview(Overview):
+    """Progress display of a search."""
+
+    def begin_search(self, before: list[Trial], trials: int, search: Search) -> None:
+        """Register the trials so far and those still to train."""
+        ended = sum(trial.state != "running" for trial in before)
+        left, self.runs = max(trials - ended, 0), len(search.seeds)
+        self.total, self.planned = left * self.runs, left * self.runs * search.epochs
+        self._print(f"{trials} trials on {self.runs} seeds, {ended} already finished")
+
+    def ended(self, trial: Trial, missing: int) -> None:
+        """Print that a trial is complete, pruned or failed, `missing` evaluations early."""
+        self.planned -= missing
+        success = "-" if trial.success is None else f"{trial.success:.1%}"
+        settings = " ".join(f"{name}={value}" for name, value in trial.settings.items())
+        problem = f": {trial.problem}" if trial.problem else ""
+        self._print(
+            f"{trial.state:<9} trial {trial.number}  mean success {success}  {settings}{problem}"
+        )
+
+
+@dataclass
+class _Active:
+    """A trial of this process."""
+
+    trial: Trial
+    jobs: list[Job]
+    lock: RunLock
+    reported: int
+    """Number of evaluations that the study has."""
+
+
+class _Worker:
+    """Chooses trials, starts their runs and judges them."""
+
+    def __init__(self, study: Study, work: Sweep, trials: int, threads: int) -> None:
+        self.study, self.work, self.trials, self.threads = study, work, trials, threads
+        self.search, self.folder = study.search, study.path.parent
+        assert isinstance(work.overview, TrialOverview)
+        self.overview = work.overview
+        self.active: dict[int, _Active] = {}
+        self.failures = 0
+
+    def advance(self) -> bool:
+        """Follow own trials and start others; return whether any trial is left.
+
+        A process without own trials waits for those of other processes, to continue them if these
+        are killed.
+        """
+        for each in list(self.active.values()):
+            self._follow(each)
+        while len(self.active) < self.work.backend.capacity and self._claim():
+            pass
+        return any(trial.state == "running" for trial in self.study.trials())
+
+    def _claim(self) -> bool:
+        """Continue a trial of a killed process, or add a new one; return whether there was one."""
+        with self.study.locked():
+            trials = self.study.trials()
+            for trial in trials:
+                if trial.state == "running" and trial.number not in self.active:
+                    lock = self._lock(trial)
+                    if lock is None:
+                        continue
+                    trial = self.study.trials()[trial.number]
+                    if trial.state == "running":  # still, now that no other process has it
+                        return self._start(trial, lock)
+                    lock.close()
+            if len(trials) >= self.trials:
+                return False
+            trial = self.study.add()
+            lock = self._lock(trial)
+            assert lock is not None  # the trial is new
+            return self._start(trial, lock)
+
+    def _lock(self, trial: Trial) -> RunLock | None:
+        """Return the lock on a trial, or None if another process has it."""
+        folder = self.folder / self.search.config(trial, self.search.seeds[0]).folder.parent
+        if is_held(folder):
+            return None
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            return RunLock(folder)
+        except LockedError:
+            return None
+
+    def _start(self, trial: Trial, lock: RunLock) -> bool:
+        """Plan the runs of a trial that this process has locked, and start the first."""
+        configs = [self.search.config(trial, seed) for seed in self.search.seeds]
+        try:
+            jobs = [plan_job(each, self.folder, self.threads, REMEDY) for each in configs]
+        except UserError:
+            lock.close()
+            raise
+        # Judge the last evaluation again: the process may have been killed before it pruned.
+        each = _Active(trial, jobs, lock, max(len(trial.curve) - 1, 0))
+        self.active[trial.number] = each
+        self._follow(each)
+        return True
+
+    def _follow(self, each: _Active) -> None:
+        """Report new evaluations of a trial; start its next run, or end it."""
+        number, jobs, work = each.trial.number, each.jobs, self.work
+        planned = len(jobs) * self.search.epochs
+        running = [job for job in jobs if job in work.waiting or job in work.running]
+        curve = [success or 0.0 for job in jobs for success in current_status(job).curve]
+        for step in range(each.reported + 1, len(curve) + 1):
+            each.reported = step
+            if self.study.report(number, step, fmean(curve[:step])) and step < planned:
+                for job in running:
+                    work.cancel(job)
+                self._end(each, "pruned")
+                return
+        if running:
+            return
+        failed = [f"{job.name}: {work.failed[job]}" for job in jobs if job in work.failed]
+        if failed:
+            self._end(each, "failed", failed[0])
+        elif len(curve) < planned:
+            work.waiting.append(jobs[len(curve) // self.search.epochs])
+        else:
+            self._end(each, "complete")
+
+    def _end(self, each: _Active, state: State, problem: str = "") -> None:
+        """Store the result of a trial and update the files."""
+        trial = self.study.end(each.trial.number, state, problem)
+        del self.active[trial.number]
+        each.lock.close()
+        missing = len(each.jobs) * self.search.epochs - each.reported
+        self.overview.ended(trial, missing)
+        write_files(self.folder, self.search, self.study.trials())
+        self.failures = self.failures + 1 if state == "failed" else 0
+        if self.failures == MAX_FAILURES:
+            raise RunError(
+                f"{MAX_FAILURES} trials failed in a row, the last one with: {problem}. Fix the "
+                "cause and repeat the command"
+            )
