@@ -1,10 +1,12 @@
 """Tiny suites and runs, sweeps in subprocesses, and a backend that finishes at once."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import mrn
 from mrn.envs import TASKS, find_task
-from mrn.runs.layout import METRICS
+from mrn.runs.layout import CONFIG, METRICS
 from mrn.runs.metrics import COLUMNS, write_metrics
 from mrn.runs.run_dir import RunDir
 from mrn.sweeps.scheduler import Outcome
@@ -104,3 +106,41 @@ class InstantBackend:
 
     def close(self):
         pass
+
+
+class CurveBackend:
+    """Writes one epoch of a run at a time, with a success rate computed from its settings."""
+
+    def __init__(self, success: Callable[[mrn.Config, int], float], capacity: int = 1) -> None:
+        self.success, self.capacity = success, capacity
+        self.started: list[str] = []
+
+    def prepare(self, jobs):
+        pass
+
+    def start(self, job):
+        self.started.append(job.name)
+        job.folder.mkdir(parents=True, exist_ok=True)
+        (job.folder / CONFIG).write_text(json.dumps({"config": job.config.to_dict()}))
+        return _Curve(self, job)
+
+    def close(self):
+        pass
+
+
+class _Curve(InstantBackend):
+    def __init__(self, backend, job):
+        self.backend, self.job = backend, job
+
+    def poll(self):
+        epochs = self.job.epochs_done + 1
+        successes = [self.backend.success(self.job.config, n + 1) for n in range(epochs)]
+        rows = [
+            dict.fromkeys(COLUMNS, 0.5) | {"epoch": n + 1, "success": success}
+            for n, success in enumerate(successes)
+        ]
+        write_metrics(self.job.folder / METRICS, COLUMNS, rows)
+        return Outcome("done") if epochs == self.job.epochs else None
+
+    def stop(self):
+        self.poll = lambda: Outcome("lost", "stopped by a signal")

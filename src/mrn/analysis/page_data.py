@@ -16,7 +16,7 @@ from mrn.analysis.epochs import Methods, curves, mean_over_runs, strides
 from mrn.analysis.names import display_names
 from mrn.analysis.ranking import BEST, pairwise
 from mrn.analysis.rows import Row, eval_episodes
-from mrn.analysis.run import Array, Run
+from mrn.analysis.run import PRUNED, Array, Run
 from mrn.analysis.runs import group, without_metrics
 from mrn.analysis.statistics import mean_and_std, mean_band, rate_band
 from mrn.analysis.summary import Aggregate, Summary, rows_of_choices, summarize
@@ -28,6 +28,7 @@ from mrn.analysis.tables import (
     interval_label,
     percent,
 )
+from mrn.analysis.trials import trials_table
 from mrn.config import flatten
 from mrn.distributed import launch_command
 from mrn.runs.layout import run_file
@@ -57,7 +58,7 @@ STAR = (
 def page_data(runs: list[Run], baseline: str = "") -> dict[str, Any]:
     """Return the content of the page about these runs; `baseline` as in `summarize`."""
     methods = sort_methods({run.method for run in runs if not run.problem})
-    problems = [f"{run.path}: {run.problem}" for run in runs if run.problem]
+    problems = [f"{run.path}: {run.problem}" for run in runs if run.problem not in ("", PRUNED)]
     experiments = []
     for name, tasks in group(runs).items():
         own = [run for run in runs if run.experiment == name]
@@ -82,6 +83,7 @@ def page_data(runs: list[Run], baseline: str = "") -> dict[str, Any]:
                 "notes": _table_notes(summary),
                 "better": summary.better,
                 "aggregates": _aggregates(summary),
+                "trials": trials_table(own),
                 "runs": [
                     _run(run, by.get(run.task, {}).get(run.method, 1), problems) for run in own
                 ],

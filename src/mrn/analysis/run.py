@@ -15,6 +15,7 @@ from mrn.runs.provenance import RunInfo
 
 NO_EPOCH = "no epoch is finished yet"
 NEVER_EVALUATED = "it was never evaluated (eval_episodes is 0)"
+PRUNED = "pruned by mrn tune"
 
 Array = NDArray[np.float64]
 
@@ -36,7 +37,7 @@ class Run:
     info: RunInfo | None = None
     """Settings, versions and machine; None for a CSV without them."""
     problem: str = ""
-    """Why the run has no metrics; empty if it has."""
+    """Why the run has no metrics or is not compared; empty otherwise."""
 
     @property
     def config(self) -> Config | None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from mrn.analysis.run import NEVER_EVALUATED, NO_EPOCH, Run
 from mrn.analysis.search import search
+from mrn.analysis.trials import mark_abandoned
 from mrn.config import Config, flatten
 from mrn.envs import TASKS
 from mrn.runs.layout import CONFIG, METRICS, run_file
@@ -52,7 +53,7 @@ def find_runs(root: Path, figures: Path | None = None) -> list[Run]:
         )
     if figures:
         runs = _without_copies(runs, root.resolve(), figures.resolve())
-    runs = _separate_repetitions(_name_by_settings(runs), root)
+    runs = _separate_repetitions(_name_by_settings(mark_abandoned(runs)), root)
     _check_unique(runs)
     return runs
 

@@ -15,7 +15,7 @@ from mrn.analysis.epochs import Methods, common_lengths, lagging_runs, strides
 from mrn.analysis.names import critic_name, display_names
 from mrn.analysis.ranking import best_row, comparable
 from mrn.analysis.rows import MIN_SEEDS, Row, common_epochs, make_row
-from mrn.analysis.run import NEVER_EVALUATED, NO_EPOCH, Run
+from mrn.analysis.run import NEVER_EVALUATED, NO_EPOCH, PRUNED, Run
 from mrn.analysis.statistics import aggregate, aggregate_improvement, is_trimmed
 from mrn.utils.errors import UserError
 from mrn.utils.intervals import Interval
@@ -114,7 +114,8 @@ def summarize(
     ]
     shown = display_names(names)
     warnings = [text for place in tasks.items() for text in differences(*place, shown)]
-    damaged = [f"{run.name}: {run.problem}" for run in unfinished if run.problem != NO_EPOCH]
+    expected = (NO_EPOCH, PRUNED)
+    damaged = [f"{run.name}: {run.problem}" for run in unfinished if run.problem not in expected]
     return Summary(
         rows=tuple(rows),
         tasks=across,

@@ -86,7 +86,11 @@ def tune(
     if best is None:
         print("No trial is complete.")
         return
-    print(f"Best: trial {best.number}, mean success {best.success:.1%} on seeds {list(seeds)}")
+    is_default = " (the defaults)" if search.tuned(best) == search.defaults else ""
+    print(
+        f"Best: trial {best.number}{is_default}, mean success {best.success:.1%} on seeds "
+        f"{', '.join(map(str, seeds))}"
+    )
     print(f"  {command(search, best)}")
     print("The best of many trials is biased upward. Compare it with the defaults on new seeds:")
     print(f"  mrn sweep {shlex.quote(str(folder / BEST))} --runs {shlex.quote(str(runs))}")

@@ -57,12 +57,12 @@ class Study:
             with _journal_errors(self.path):
                 lock = _JournalLock(self.path)
                 self._storage = JournalStorage(JournalFileBackend(str(self.path), lock))
-                self._study = optuna.create_study(
-                    storage=self._storage,
-                    study_name=NAME,
-                    direction="maximize",
-                    pruner=_pruner(search),
-                    load_if_exists=True,
+                if NAME not in optuna.get_all_study_names(self._storage):
+                    optuna.create_study(
+                        storage=self._storage, study_name=NAME, direction="maximize"
+                    )
+                self._study = optuna.load_study(
+                    storage=self._storage, study_name=NAME, pruner=_pruner(search)
                 )
             self._check_definition()
         self._distributions = {k: _distribution(v) for k, v in search.space.searched.items()}

@@ -38,7 +38,7 @@ def write_files(folder: Path, search: Search, trials: Sequence[Trial]) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*COLUMNS, *search.space.searched])
-    for trial in trials:
+    for trial in ranked(trials):
         method = search.config(trial, search.seeds[0]).method
         success = "" if trial.success is None else trial.success
         row = [trial.number, trial.state, success, len(trial.curve), method, trial.problem]
@@ -65,15 +65,20 @@ def table(search: Search, trials: Sequence[Trial], limit: int | None = None) -> 
 
 
 def read_trials(file: Path) -> list[dict[str, str]]:
-    """Return the rows of a trials.csv.
+    """Return the rows of a trials.csv, best first; none if another program wrote the file.
 
     Raises:
-        UserError: The file is not readable, or not a list of trials.
+        UserError: The file is not readable or damaged.
     """
     reader = csv.DictReader(io.StringIO(read_limited(file).decode(errors="replace")))
+    if not set(COLUMNS) <= set(reader.fieldnames or ()):
+        return []
     rows = list(reader)
-    if not set(COLUMNS) <= set(reader.fieldnames or ()) or any(None in row for row in rows):
-        raise UserError(f"{file} was not written by mrn tune; remove or rename it")
+    try:
+        for row in rows:
+            float(row["success"] or 0.0)
+    except ValueError as error:
+        raise UserError(f"{file} is damaged: {error}; mrn tune writes it again") from None
     return rows
 
 

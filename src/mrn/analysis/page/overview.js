@@ -1,4 +1,4 @@
-// The overview table and the aggregates.
+// The overview table, the trials of a search and the aggregates.
 
 // Rows of the methods shown, after the epochs that all of them have on the task.
 function comparedRows(experiment, task) {
@@ -37,6 +37,19 @@ function drawTable() {
     }
   }
   $("table-note").textContent = experiment.notes[measure];
+}
+
+function drawTrials() {
+  const trials = current().trials, table = $("trials-table");
+  $("trials").hidden = trials === null;
+  table.replaceChildren();
+  if (trials === null) return;
+  const head = make("tr", null, make("thead", null, table)), body = make("tbody", null, table);
+  for (const name of trials.header) make("th", name, head, { scope: "col" });
+  for (const row of trials.rows) {
+    const line = make("tr", null, body);
+    for (const text of row) make("td", text, line);
+  }
 }
 
 function drawAggregates() {

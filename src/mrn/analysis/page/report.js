@@ -19,7 +19,7 @@ function drawMethods() {
 
 function draw() {
   remember();
-  drawCurves(); drawTable(); drawAggregates(); drawPictures(); drawRuns();
+  drawCurves(); drawTable(); drawTrials(); drawAggregates(); drawPictures(); drawRuns();
 }
 
 function chooseExperiment() {

@@ -1,0 +1,292 @@
+"""Searches with a backend that writes chosen learning curves instead of training."""
+
+import csv
+import os
+import threading
+from dataclasses import replace
+from statistics import fmean
+
+import pytest
+
+from mrn.analysis.runs import find_runs
+from mrn.config import Config
+from mrn.sweeps import scheduler
+from mrn.sweeps.scheduler import Outcome
+from mrn.sweeps.search import Search
+from mrn.sweeps.space import Space
+from mrn.sweeps.study import Study
+from mrn.sweeps.suites import find_suite
+from mrn.sweeps.trials import best_trial, command, read_trials
+from mrn.sweeps.tuning import tune
+from mrn.utils.errors import RunError, UserError
+from tests.sweeps.helpers import CurveBackend
+
+SPACE = Space(
+    {
+        "learning_rate": {"low": 1e-4, "high": 1e-2, "log": True},
+        "batch_size": {"choices": [256, 1024]},
+    },
+    {"epochs": 4, "hidden_dim": 16},
+)
+SEARCH = Search("FetchReach", "ddpg", "auto", "fast", SPACE, seeds=(1, 2))
+
+
+@pytest.fixture(autouse=True)
+def _without_waiting(monkeypatch):
+    monkeypatch.setattr(scheduler, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+def by_settings(config: Config, epoch: int) -> float:
+    """Return a success rate that is highest at learning rate 0.002 and batch size 256."""
+    distance = abs(config.algo_config.learning_rate - 2e-3) * 50
+    penalty = 0.2 if config.algo_config.batch_size == 1024 else 0.0
+    return max(0.0, 1.0 - distance - penalty) * epoch / 4 * (0.9 if config.seed == 2 else 1.0)
+
+
+def number(config: Config) -> int:
+    return int(config.variant.removeprefix("trial-"))
+
+
+def test_success_is_the_mean_over_evaluations_and_seeds(tmp_path):
+    first, *_ = tune(SEARCH, tmp_path, 1, CurveBackend(lambda c, n: n / 10 + c.seed / 100))
+    assert first.settings == {"learning_rate": 1e-3, "batch_size": 1024}  # the defaults
+    values = [0.11, 0.21, 0.31, 0.41, 0.12, 0.22, 0.32, 0.42]
+    assert first.curve == pytest.approx([fmean(values[: n + 1]) for n in range(8)])
+    assert first.success == pytest.approx(0.265)
+    assert first.state == "complete"
+
+
+def test_trials_below_the_median_are_pruned(tmp_path):
+    levels = [0.5, 0.6, 0.5, 0.4, 0.5, 0.1, 0.9, 0.4]  # five trials are needed for a median
+    backend = CurveBackend(lambda config, _: levels[number(config)])
+    trials = tune(SEARCH, tmp_path, 8, backend)
+    assert [trial.state for trial in trials] == ["complete"] * 5 + ["pruned", "complete", "pruned"]
+    assert [len(trial.curve) for trial in trials] == [8] * 5 + [1, 8, 1]  # after a quarter
+    assert [trial.success for trial in trials] == pytest.approx(levels)
+    assert best_trial(trials).number == 6
+    assert "FetchReach/ddpg-mrn+fast+trial-005/seed-2" not in backend.started
+    unpruned = replace(SEARCH, prune=False)
+    trials = tune(unpruned, tmp_path / "all", 8, CurveBackend(backend.success))
+    assert {trial.state for trial in trials} == {"complete"}
+
+
+def test_last_evaluation_completes_a_trial_instead_of_pruning_it(tmp_path):
+    short = replace(SEARCH, seeds=(1,), space=replace(SPACE, fixed={"epochs": 1}))
+    trials = tune(short, tmp_path, 7, CurveBackend(lambda config, _: 0.9 - number(config) / 10))
+    assert {trial.state for trial in trials} == {"complete"}
+
+
+def test_search_is_reproducible_and_improves_on_the_defaults(tmp_path):
+    one, other = (
+        tune(SEARCH, tmp_path / name, 14, CurveBackend(by_settings)) for name in ("one", "other")
+    )
+    assert one == other
+    assert best_trial(one).success > one[0].success + 0.1
+    assert best_trial(one).settings["batch_size"] == 256
+    rates = [trial.settings["learning_rate"] for trial in one]
+    assert all(1e-4 <= rate <= 1e-2 and rate == float(f"{rate:.3g}") for rate in rates)
+    differently = tune(replace(SEARCH, seed=1), tmp_path / "new", 3, CurveBackend(by_settings))
+    assert differently[0].settings == one[0].settings
+    assert differently[1].settings != one[1].settings
+
+
+class KilledError(BaseException):
+    """Ends a search at once, like a kill."""
+
+
+class KilledBackend(CurveBackend):
+    """Kills the search after a number of polls."""
+
+    def __init__(self, success, polls):
+        super().__init__(success)
+        self.left = polls
+
+    def start(self, job):
+        run = super().start(job)
+        poll = run.poll
+
+        def counted():
+            self.left -= 1
+            if self.left == 0:
+                raise KilledError
+            return poll() if self.left > 0 else Outcome("lost")
+
+        run.poll = counted
+        return run
+
+
+@pytest.mark.parametrize("polls", [1, 12, 42])
+def test_killed_search_continues_to_the_same_result(polls, tmp_path):
+    undisturbed = tune(SEARCH, tmp_path / "undisturbed", 9, CurveBackend(by_settings))
+    assert "pruned" in {trial.state for trial in undisturbed}
+    folder = tmp_path / "killed"
+    with pytest.raises(KilledError):
+        tune(SEARCH, folder, 9, KilledBackend(by_settings, polls))
+    before = Study(folder, SEARCH).trials()
+    assert [trial.state for trial in before].count("running") == 1
+    backend = CurveBackend(by_settings)
+    assert tune(SEARCH, folder, 9, backend) == undisturbed
+    finished = [f"trial-{t.number:03d}/" for t in before if t.state != "running"]
+    assert not [name for name in backend.started if any(each in name for each in finished)]
+    assert tune(SEARCH, folder, 9, backend) == undisturbed
+    assert len(tune(SEARCH, folder, 11, backend)) == 11  # more trials extend it
+
+
+def test_prune_decision_survives_a_kill(tmp_path, monkeypatch):
+    """The evaluation is stored before the decision; a kill in between must not undo it."""
+    levels = [0.5] * 5 + [0.1]
+    backend = CurveBackend(lambda config, _: levels[number(config)])
+    tune(SEARCH, tmp_path, 5, backend)
+
+    def killed(*_):
+        raise KilledError
+
+    monkeypatch.setattr(Study, "end", killed)
+    with pytest.raises(KilledError):
+        tune(SEARCH, tmp_path, 6, backend)
+    monkeypatch.undo()
+    monkeypatch.setattr(scheduler, "POLL_SECONDS", 0.0)
+    assert len(Study(tmp_path, SEARCH).trials()[5].curve) == 1
+    started = len(backend.started)
+    assert tune(SEARCH, tmp_path, 6, backend)[5].state == "pruned"
+    assert len(backend.started) == started
+
+
+def test_two_processes_share_the_trials_and_continue_those_of_a_killed_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(scheduler, "POLL_SECONDS", 0.005)
+    backends = [KilledBackend(by_settings, 6), *(CurveBackend(by_settings) for _ in range(2))]
+    results = {}
+
+    def work(index):
+        try:
+            results[index] = tune(SEARCH, tmp_path, 12, backends[index])
+        except KilledError:
+            results[index] = "killed"
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert results[0] == "killed"
+    assert results[1] == results[2]
+    assert [trial.number for trial in results[1]] == list(range(12))
+    assert {trial.state for trial in results[1]} <= {"complete", "pruned"}
+    assert len({tuple(trial.settings.values()) for trial in results[1]}) == 12
+    names = [name for backend in backends for name in backend.started]
+    continued = [name for name in set(names) if names.count(name) > 1]
+    assert len(continued) == 1  # the run of the killed process
+    assert continued[0] == backends[0].started[-1]
+
+
+def test_parallel_trials(tmp_path):
+    backend = CurveBackend(by_settings, capacity=3)
+    trials = tune(SEARCH, tmp_path, 6, backend)
+    assert [name.split("/")[1][-3:] for name in backend.started[:3]] == ["000", "001", "002"]
+    assert all(trial.state != "running" for trial in trials)
+    assert len({tuple(trial.settings.values()) for trial in trials}) == 6
+
+
+class FailingBackend(CurveBackend):
+    """Fails the runs of chosen trials."""
+
+    def __init__(self, failing):
+        super().__init__(by_settings)
+        self.failing = failing
+
+    def start(self, job):
+        run = super().start(job)
+        if number(job.config) in self.failing:
+            run.poll = lambda: Outcome("failed", "critic_loss is not finite")
+        return run
+
+
+def test_failed_trial_does_not_stop_the_search(tmp_path):
+    trials = tune(SEARCH, tmp_path, 5, FailingBackend({1, 2, 4}))
+    assert [trial.state for trial in trials].count("failed") == 3
+    assert trials[1].problem.endswith("trial-001/seed-1: critic_loss is not finite")
+    rows = read_trials(tmp_path / "trials.csv")
+    assert rows[-1]["problem"] == trials[4].problem
+    with pytest.raises(RunError, match="3 trials failed in a row, .* critic_loss is not finite"):
+        tune(SEARCH, tmp_path / "broken", 9, FailingBackend({1, 2, 3}))
+
+
+def test_files_list_all_trials_and_check_the_best(tmp_path):
+    folder = tmp_path / "runs/mine"
+    trials = tune(SEARCH, folder, 8, CurveBackend(by_settings))
+    best = best_trial(trials)
+    with open(folder / "trials.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert sorted(int(row["trial"]) for row in rows) == list(range(8))
+    assert int(rows[0]["trial"]) == best.number
+    assert float(rows[0]["success"]) == best.success
+    assert float(rows[0]["learning_rate"]) == best.settings["learning_rate"]
+    assert (
+        (folder / "table.md")
+        .read_text()
+        .startswith("| trial | state | mean success | learning_rate | batch_size |\n")
+    )
+    rate = best.settings["learning_rate"]
+    assert command(SEARCH, best) == (
+        f"mrn train FetchReach --epochs=4 --batch-size=256 --learning-rate={rate} --hidden-dim=16"
+    )
+    suite = find_suite(str(folder / "best.toml"))
+    configs = suite.configs()
+    assert [config.seed for config in configs] == [100, 100, 200, 200, 300, 300]
+    tuned = [config for config in configs if config.variant == "tuned"]
+    assert {config.algo_config for config in tuned} == {SEARCH.tuned(best).algo_config}
+    defaults = [config for config in configs if not config.variant]
+    assert {config.algo_config for config in defaults} == {SEARCH.defaults.algo_config}
+    assert {config.epochs for config in configs} == {4}
+    assert suite.folder == "mine/best"
+
+
+def test_best_of_several_critics_is_a_valid_suite(tmp_path):
+    space = Space({"critic": {"choices": ["mrn", "iqe"]}}, {"epochs": 1, "engine": "envpool"})
+    search = replace(SEARCH, space=space)
+    trials = tune(search, tmp_path, 6, CurveBackend(lambda c, _: 0.9 if c.critic == "iqe" else 0.1))
+    assert best_trial(trials).settings == {"critic": "iqe"}
+    suite = find_suite(str(tmp_path / "best.toml"))
+    assert suite.critics == ("mrn", "iqe")
+    assert {config.engine for config in suite.configs()} == {"envpool"}
+    assert {run.method.split("+")[0] for run in find_runs(tmp_path)} == {"ddpg-mrn", "ddpg-iqe"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seeds": (1, 3)}, r"seeds was \[1, 2\], now \[1, 3\]"),
+        ({"recipe": "paper"}, "recipe was fast, now paper"),
+        ({"space": replace(SPACE, fixed={"epochs": 5})}, "space was .* choose another --name"),
+    ],
+)
+def test_folder_of_a_different_search(changes, message, tmp_path):
+    tune(SEARCH, tmp_path, 1, CurveBackend(by_settings))
+    journal = (tmp_path / "study.jsonl").read_bytes()
+    with pytest.raises(UserError, match=f"holds a different search: {message}"):
+        tune(replace(SEARCH, **changes), tmp_path, 2, CurveBackend(by_settings))
+    assert (tmp_path / "study.jsonl").read_bytes() == journal
+
+
+def test_files_of_another_program_are_not_overwritten(tmp_path):
+    (tmp_path / "trials.csv").write_text("mine")
+    with pytest.raises(UserError, match=r"trials.csv was not written by mrn tune; choose another"):
+        tune(SEARCH, tmp_path, 1, CurveBackend(by_settings))
+    assert [path.name for path in tmp_path.iterdir()] == ["trials.csv"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seeds": ()}, "seeds must be different numbers"),
+        ({"seeds": (1, 1)}, r"seeds must be different numbers, got \[1, 1\]"),
+        ({"seeds": (-1,)}, "seeds must be at least 0"),
+        ({"space": replace(SPACE, fixed={"eval_episodes": 0})}, "eval_episodes is 0"),
+        ({"critic": "mmrn"}, "unknown critic 'mmrn'"),
+        ({"task": "FetchReech"}, "unknown task 'FetchReech'"),
+    ],
+)
+def test_invalid_searches(changes, message):
+    with pytest.raises(UserError, match=message):
+        replace(SEARCH, **changes)
