@@ -1,6 +1,7 @@
 """The agent's public interface: predict, evaluate, save, load."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import mrn
 from mrn.envs import TASKS, make_envs
 from mrn.envs.custom import make_env
 from mrn.training.evaluation import evaluate_agent
-from tests.training.helpers import same_weights, tiny_run
+from tests.training.helpers import metrics, same_weights, tiny_run
 
 
 @pytest.fixture(scope="module")
@@ -219,3 +220,32 @@ def test_metadata_with_wrong_types_is_rejected(run, tmp_path):
         file.write_bytes(safetensors.torch.save(tensors, {"mrn": json.dumps(changed)}))
         with pytest.raises(mrn.UserError, match=r"changed\.safetensors"):
             mrn.load(file)
+
+
+def test_repr_identifies_the_agent(run):
+    folder, agent = run
+    expected = "Agent(task='FetchReach', method='ddpg-mrn+fast', seed=100, weights='latest', "
+    assert repr(agent) == repr(mrn.load(folder)) == f"{expected}device='cpu')"
+    epoch = mrn.load(folder, "best").selection.epoch
+    assert f"weights='best, epoch {epoch}'" in repr(mrn.load(folder, "best"))
+
+
+def test_plot_shows_the_success_of_each_epoch(run):
+    folder, agent = run
+    (axes,) = agent.plot().axes
+    (line,) = axes.lines
+    steps, success = line.get_data()
+    assert list(steps) == [200, 400]
+    assert list(success) == [float(row["success"]) for row in metrics(folder)]
+    assert mrn.load(folder).plot()._repr_png_().startswith(b"\x89PNG")
+
+
+def test_plot_needs_evaluations(run, tmp_path, monkeypatch):
+    _, agent = run
+    with pytest.raises(mrn.UserError, match="has no run folder.*mrn.load"):
+        mrn.load("zoo:FetchReach").plot()
+    with pytest.raises(mrn.UserError, match="no evaluation to plot"):
+        tiny_run(tmp_path / "run", epochs=1, eval_episodes=0).plot()
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(mrn.UserError, match="matplotlib is missing: pip install.*matplotlib"):
+        agent.plot()

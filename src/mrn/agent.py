@@ -9,15 +9,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mrn.algorithms import Algorithm, AlgorithmSettings, Policy, find_algorithm
-from mrn.algorithms.build import build_algorithm
+from mrn.algorithms import Algorithm, AlgorithmSettings, Policy
+from mrn.algorithms.build import make_algorithm
 from mrn.algorithms.exploration import uniform_actions
 from mrn.config import Config
-from mrn.critics import Critic, Dims, make_critic
+from mrn.critics import Dims
 from mrn.envs import Observation, Task, TaskSpec, find_task
 from mrn.envs.observations import parse_observation
 from mrn.envs.tasks import passes_arguments
 from mrn.replay import Normalizer
+from mrn.runs.curve import learning_curve
 from mrn.runs.policy_file import (
     Selection,
     check_tensors,
@@ -37,6 +38,8 @@ from mrn.utils.validation import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from mrn.training.callbacks import Callback, EpochFunction
     from mrn.training.evaluation import Evaluation
     from mrn.training.reach import Reach
@@ -61,6 +64,13 @@ class Agent:
         """Run folder with the checkpoints of this agent, if any."""
         self.epoch: int | None = None
         """Epoch of training after which the weights were saved; None if unknown."""
+
+    def __repr__(self) -> str:
+        weights = "latest" if self.selection is None else f"best, epoch {self.selection.epoch}"
+        return (
+            f"Agent(task={self.spec.name!r}, method={self.config.method!r}, "
+            f"seed={self.config.seed}, weights={weights!r}, device={str(self.device)!r})"
+        )
 
     @cached_property
     def task(self) -> Task:
@@ -161,7 +171,7 @@ class Agent:
         progress: bool = True,
         callbacks: "Sequence[Callback | EpochFunction]" = (),
     ) -> "Agent":
-        """Continue training from the last checkpoint in the run folder; extends the same run.
+        """Continue training from the last checkpoint in the run folder; return this agent.
 
         The result is bit-identical to a run that was longer from the start. The run's `stop_at` no
         longer applies.
@@ -170,9 +180,6 @@ class Agent:
             steps: Additional environment steps, rounded up to whole epochs of full-length episodes.
             progress: Whether to show the progress.
             callbacks: As in `mrn.train`.
-
-        Returns:
-            This agent, with the new weights.
 
         Raises:
             UserError: The agent has no run folder, its checkpoints are gone, or it has the weights
@@ -208,6 +215,15 @@ class Agent:
         from mrn.training.reach import reach  # imports this module
 
         return reach(self, env, goal, seed, observation, steps)
+
+    def plot(self) -> "Figure":
+        """Return the learning curve of the run as a figure, which notebooks show.
+
+        Raises:
+            UserError: The agent has no run folder, no epoch was evaluated, or Matplotlib is
+                missing.
+        """
+        return learning_curve(self.run_dir, f"{self.spec.name}, {self.config.method}")
 
     def _tensors(self, observation: Observation) -> tuple[Tensor, Tensor]:
         """Return states and goals on the device."""
@@ -280,14 +296,9 @@ class Agent:
 
 
 def _make_algorithm(config: Config, spec: TaskSpec) -> Algorithm:
-    dims, settings = Dims(spec.state_dim, spec.action_dim, spec.goal_dim), config.algo_config
-    assert isinstance(settings, AlgorithmSettings)  # plain tables are for reading only
-
-    def build_critic() -> Critic:
-        sizes = (dims.state, dims.action, dims.goal)
-        return make_critic(config.critic, *sizes, hidden_dim=settings.hidden_dim)
-
-    return build_algorithm(config.algo, find_algorithm(config.algo), dims, build_critic, settings)
+    dims = Dims(spec.state_dim, spec.action_dim, spec.goal_dim)
+    assert isinstance(config.algo_config, AlgorithmSettings)  # plain tables are for reading only
+    return make_algorithm(config.algo, config.critic, dims, config.algo_config)
 
 
 def _state_dict(algorithm: nn.Module, normalizer: nn.Module) -> dict[str, Tensor]:

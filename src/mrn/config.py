@@ -1,6 +1,5 @@
 """Run configuration. Settings left out come from a recipe, by default the paper's."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -21,6 +20,8 @@ from mrn.recipes import DEFAULT_RECIPE, OVERRIDES, PAPER, RECIPES, find_recipe
 from mrn.replay import ReplayConfig
 from mrn.schedule import Schedule
 from mrn.utils.errors import UserError, unknown_name
+from mrn.utils.flags import to_flags
+from mrn.utils.html import html_table
 from mrn.utils.json_tables import JSON_TABLE, to_json_types
 from mrn.utils.naming import Method, safe_name
 from mrn.utils.plugins import is_custom, is_loaded, require_consent
@@ -97,11 +98,10 @@ class Config(Validated):
                 f"{type(defaults['algo_config']).__name__}, got {type(self.algo_config).__name__}"
             )
         super().__post_init__()
-        if imports:
-            _check_recipe(self, defaults)
         if self.variant.partition("+")[0] in RECIPES:
             raise UserError(f"variant {self.variant!r} is the name of a recipe; choose another")
         if imports:
+            _check_recipe(self, defaults)
             object.__setattr__(self, "critic", choose_critic(self.algo, self.critic))
             check_goal_mix(self.algo, self.replay.goal_weights)
         object.__setattr__(self, "env_kwargs", to_json_types("env_kwargs", self.env_kwargs))
@@ -164,17 +164,23 @@ class Config(Validated):
         """Return nested dictionaries of JSON types."""
         return asdict(self)
 
-    def arguments(self) -> list[str]:
-        """Return the arguments of `mrn train` for this configuration, without defaults."""
+    def changed(self, recipe: str = PAPER) -> dict[str, Any]:
+        """Return the settings that differ from their defaults; `recipe` is the default recipe."""
         raw: dict[str, Any] = {"algo_config": {}} if isinstance(self.algo_config, dict) else {}
         default = Config(self.task, algo=self.algo, recipe=self.recipe, **raw)
-        usual = flatten(default.to_dict()) | {"algo": Config.algo, "recipe": DEFAULT_RECIPE}
-        chosen = [
-            (name.replace("_", "-"), value)
-            for name, value in flatten(self.to_dict()).items()
-            if name not in usual or value != usual[name]
-        ]
-        return [self.task] + [word for name, value in chosen for word in _words(name, value)]
+        usual = flatten(default.to_dict()) | {"algo": Config.algo, "recipe": recipe}
+        return {k: v for k, v in flatten(self.to_dict()).items() if v != usual.get(k, ...)}
+
+    def arguments(self) -> list[str]:
+        """Return the arguments of `mrn train` for this configuration, without defaults."""
+        return [self.task, *to_flags(self.changed(DEFAULT_RECIPE))]
+
+    def __repr__(self) -> str:
+        settings = "".join(f", {name}={value!r}" for name, value in self.changed().items())
+        return f"Config.of({self.task!r}{settings})"
+
+    def _repr_html_(self) -> str:
+        return html_table(flatten(self.to_dict()))
 
 
 def resolve(
@@ -288,13 +294,3 @@ def flatten(settings: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in settings.items():
         flat |= value if name in GROUPS else {name: value}
     return flat
-
-
-def _words(name: str, value: Any) -> list[str]:
-    """Return a setting as arguments of `mrn train`."""
-    if isinstance(value, bool):
-        return [f"--{name}" if value else f"--no-{name}"]
-    if isinstance(value, tuple | list):
-        return [f"--{name}", *map(str, value)]
-    # One word, because a value may start with a dash.
-    return [f"--{name}={json.dumps(value) if isinstance(value, dict) else value}"]

@@ -1,5 +1,6 @@
 """Tests of video recording: file content, annotations, rendering, and no side effects."""
 
+import base64
 import math
 import os
 import re
@@ -290,3 +291,12 @@ def test_environment_without_rendering_is_rejected(tmp_path, task, message):
     with pytest.raises(mrn.UserError, match=message):
         record(make_agent(f"tests.envs.custom_envs:{task}-v0"), tmp_path / "video.mp4")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("suffix", "kind"), [(".mp4", "video/mp4"), (".gif", "image/gif")])
+def test_notebook_shows_the_video(tmp_path, suffix, kind):
+    path = tmp_path / f"video{suffix}"
+    html = record(walker(), path, episodes=1, size=64)._repr_html_()
+    found = re.search(r'src="data:(.+?);base64,(.+?)"', html)
+    assert found[1] == kind
+    assert base64.b64decode(found[2]) == path.read_bytes()

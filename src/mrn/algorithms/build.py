@@ -2,11 +2,26 @@
 
 from torch import nn
 
+from mrn.algorithms import find_algorithm
 from mrn.algorithms.adam import Adam
 from mrn.algorithms.base import Algorithm, AlgorithmSettings, CriticFactory
-from mrn.critics import Dims
+from mrn.critics import Critic, Dims, make_critic
 from mrn.utils.errors import UserError
 from mrn.utils.plugins import wrap_plugin_errors
+
+
+def make_algorithm(name: str, critic: str, dims: Dims, settings: AlgorithmSettings) -> Algorithm:
+    """Build an algorithm, and its critics, by name.
+
+    Raises:
+        UserError: A name is unknown, or the algorithm or the critic cannot be used.
+    """
+
+    def build_critic() -> Critic:
+        sizes = (dims.state, dims.action, dims.goal)
+        return make_critic(critic, *sizes, hidden_dim=settings.hidden_dim)
+
+    return build_algorithm(name, find_algorithm(name), dims, build_critic, settings)
 
 
 def build_algorithm(

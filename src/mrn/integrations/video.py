@@ -1,5 +1,6 @@
 """Video recording of a policy in a separate environment."""
 
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,11 +49,20 @@ class Recording:
     """Frames per second; one frame is one environment step."""
     width: int
     height: int
+    path: Path
+    """The video file."""
 
     @property
     def seconds(self) -> float:
         """Return the duration in seconds."""
         return self.frames / self.fps
+
+    def _repr_html_(self) -> str:
+        """Embed the video in a notebook."""
+        content = b64encode(self.path.read_bytes()).decode()
+        if self.path.suffix.lower() == ".gif":
+            return f'<img src="data:image/gif;base64,{content}">'
+        return f'<video controls loop autoplay muted src="data:video/mp4;base64,{content}"></video>'
 
 
 def record(
@@ -81,7 +91,7 @@ def record(
         force: Overwrite an existing file.
 
     Returns:
-        Success, size and duration of the video.
+        Success, size and duration of the video. A notebook shows the video itself.
 
     Raises:
         UserError: The file exists or cannot be written, a package is missing, an argument is out
@@ -107,7 +117,7 @@ def record(
         content = ENCODERS[suffix](recorder.frames(), recorder.fps)
     write_atomically(path, content)
     return Recording(
-        tuple(recorder.success), recorder.count, recorder.fps, recorder.width, recorder.height
+        tuple(recorder.success), recorder.count, recorder.fps, recorder.width, recorder.height, path
     )
 
 

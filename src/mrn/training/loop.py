@@ -67,7 +67,8 @@ def train(active: ActiveRun, callbacks: Sequence[Callback]) -> None:
         losses, stopped = trainer.mean_losses(), False
         while trainer.cycle < schedule.cycles:
             before, losses = losses, train_cycle(trainer, active.envs)
-            active.display.finish_cycle(trainer.epoch, trainer.clock.steps_per_second)
+            speed = trainer.clock.steps_per_second
+            active.display.finish_cycle(trainer.epoch, trainer.cycle, speed)
             row = cycle_row(trainer, losses, before)
             active.run_dir.log_cycle(row)
             stopped = is_stopped(active, row, callbacks)

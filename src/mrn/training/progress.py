@@ -20,6 +20,10 @@ from mrn.replay import Episodes
 from mrn.utils.console import run_console
 from mrn.utils.terminal import printable
 
+PLAIN_SECONDS = 60.0
+"""Seconds between lines within an epoch, without a terminal."""
+NOTEBOOK_SECONDS = 0.2
+"""Seconds between updates of the line in a notebook."""
 WIDE_TERMINAL = 110
 """Columns from which the bar has room for a title and the elapsed time."""
 
@@ -32,7 +36,8 @@ class TrainingProgress:
         self.epochs, self.cycles, self.shown = epochs, cycles, shown
         self.first_epoch = 1  # of this process, for the remaining time
         self.console = run_console(quiet=not shown)
-        self.started = time.perf_counter()
+        self.started = self.shown_at = time.perf_counter()
+        self.line: Any = None  # in a notebook, a line that is updated in place
         wide = self.console.width >= WIDE_TERMINAL
         self.bar = Progress(
             *([TextColumn("[bold]{task.description}")] if wide else []),
@@ -61,14 +66,35 @@ class TrainingProgress:
         self.bar.update(self.task, completed=(epoch - 1) * self.cycles + cycle, epoch=epoch)
         self.print(f"resumed at epoch {epoch}, cycle {cycle}")
 
-    def finish_cycle(self, epoch: int, steps_per_second: float) -> None:
-        """Advance the bar by one cycle."""
+    def finish_cycle(self, epoch: int, cycle: int, steps_per_second: float) -> None:
+        """Advance the bar by one cycle; without a terminal, print a line every minute."""
         self.bar.update(self.task, advance=1, epoch=epoch, speed=f"{steps_per_second:,.0f}")
+        if not self.shown or self.console.is_terminal:
+            return
+        interval = NOTEBOOK_SECONDS if self.console.is_jupyter else PLAIN_SECONDS
+        if time.perf_counter() < self.shown_at + interval:
+            return
+        self.shown_at = time.perf_counter()
+        text = f"epoch {epoch:>3}/{self.epochs}  cycle {cycle}/{self.cycles}  "
+        self._show_within_epoch(f"{text}{steps_per_second:,.0f} steps/s")
+
+    def _show_within_epoch(self, text: str) -> None:
+        if not self.console.is_jupyter:
+            self.print(text)
+            return
+        content = {"text/plain": text}
+        if self.line is None:
+            from IPython.display import display
+
+            self.line = display(content, raw=True, display_id=True)
+        else:
+            self.line.update(content, raw=True)
 
     def finish_epoch(self, row: dict[str, Any]) -> None:
         """Print the metrics of an epoch and the estimated remaining time."""
         success = "-" if row["success"] is None else f"{row['success']:.0%}"
         self.bar.update(self.task, success=success)
+        self.shown_at = time.perf_counter()
         elapsed = time.perf_counter() - self.started
         left = elapsed / (row["epoch"] - self.first_epoch + 1) * (self.epochs - row["epoch"])
         self.print(
