@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mrn.critics.heads import HEADS
 from mrn.critics.heads.base import Head
 from mrn.critics.heads.deep_norm import DeepNorm, DeepNormReleased
 from mrn.critics.heads.iqe import IQE
@@ -70,11 +71,22 @@ def test_triangle_inequality(head_class, seed, scale, weight_scale, between):
     assert (direct <= detour * (1 + 1e-9)).all()
 
 
+@pytest.mark.parametrize("head_class", BUILD)
+def test_pairs_broadcast(head_class):
+    head = random_head(head_class, 1, 0.5)
+    x, y = points(1, 1.0, 4), points(2, 1.0, 3)
+    pairs = head(x.unsqueeze(1), y.unsqueeze(0))
+    assert pairs.shape == (4, 3)
+    for i in range(4):
+        torch.testing.assert_close(pairs[i], head(x[i].expand(3, -1), y), rtol=1e-9, atol=1e-12)
+
+
 def test_is_quasimetric_flags():
     claims = {head.__name__: head.is_quasimetric for head in BUILD}
     assert claims.pop("MRNSquared") is False
     assert set(claims.values()) == {True}
     assert "is_quasimetric=True" in repr(BUILD[IQE]())
+    assert [name for name, design in HEADS.items() if not design.is_quasimetric] == ["mrn-squared"]
 
 
 @pytest.mark.parametrize("head_class", BUILD)

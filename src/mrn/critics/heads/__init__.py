@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+
+import torch
 
 from mrn.critics.heads.base import Head
 from mrn.critics.heads.deep_norm import DeepNorm, DeepNormReleased
@@ -28,6 +31,12 @@ class HeadDesign:
     """One-line formula of d(x, y)."""
     sizes_encoder: bool = False
     """Whether the free size is also the width of the encoder."""
+
+    @cached_property
+    def is_quasimetric(self) -> bool:
+        """Return whether the head is a quasipseudometric for all weights."""
+        with torch.device("meta"):  # shapes only: no memory, no random numbers
+            return self.build(1, 1).is_quasimetric
 
     def build_on(self, width: int, size: int) -> tuple[int, Head]:
         """Return the width of the encoder and the head."""

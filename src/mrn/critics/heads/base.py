@@ -11,7 +11,11 @@ from mrn.critics.base import mlp
 
 
 class Head(nn.Module, ABC):
-    """Abstract base class of distances d(x, y) >= 0 between projected embeddings."""
+    """Abstract base class of distances d(x, y) >= 0 between projected embeddings.
+
+    Leading axes broadcast: x of shape (B, 1, inputs) and y of shape (1, B, inputs) give the
+    distances of all pairs, (B, B).
+    """
 
     is_quasimetric: ClassVar[bool]
     """Whether d is a quasipseudometric for all weights: d(x, x) = 0 and

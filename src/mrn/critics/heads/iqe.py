@@ -42,5 +42,6 @@ class IQE(ProjectedHead):
 
     def distance(self, from_: Tensor, to: Tensor) -> Tensor:
         """Return the reduced union lengths, shape (B,)."""
+        left, right = torch.broadcast_tensors(from_, to)
         parts = (-1, COMPONENT_DIM)
-        return self.reduce(union_length(from_.unflatten(-1, parts), to.unflatten(-1, parts)))
+        return self.reduce(union_length(left.unflatten(-1, parts), right.unflatten(-1, parts)))
