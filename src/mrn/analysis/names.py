@@ -23,6 +23,11 @@ CRITICS = {
     "dn-released": "Deep norm, released",
     "wn-released": "Wide norm, released",
     "pqe-released": "PQE, released",
+    "mrn-shared": "MRN, shared encoder",
+    "dn-shared": "Deep norm, shared encoder",
+    "wn-shared": "Wide norm, shared encoder",
+    "pqe-shared": "PQE, shared encoder",
+    "iqe-shared": "IQE, shared encoder",
 }
 SETTINGS = {
     "target_update_interval=0": "slow targets",

@@ -13,6 +13,7 @@ from mrn.critics.checks import check_critic
 from mrn.critics.heads import ENCODER_DIM, HEADS, Head, HeadDesign
 from mrn.critics.metric import MetricCritic, MetricCriticSAG
 from mrn.critics.monolithic import Monolithic
+from mrn.critics.shared import SharedMetricCritic
 from mrn.utils.errors import UserError
 from mrn.utils.plugins import find_plugin, is_custom, wrap_plugin_errors
 from mrn.utils.validation import PositiveInt, check
@@ -50,6 +51,16 @@ def _metric(head: HeadDesign) -> Architecture:
     )
 
 
+def _shared(name: str) -> Architecture:
+    """Return the architecture of a metric critic whose goals are embedded as states are."""
+    head = HEADS[name]
+    return Architecture(
+        lambda dims, hidden_dim, size: SharedMetricCritic(dims, *head.build_on(hidden_dim, size)),
+        head.size,
+        f"{name} with x = phi(s, a), y = psi(g)",
+    )
+
+
 CRITICS: dict[str, Architecture] = {
     **{name: _metric(head) for name, head in HEADS.items() if name.startswith("mrn")},
     "mrn-sag": Architecture(
@@ -73,6 +84,7 @@ CRITICS: dict[str, Architecture] = {
         "f(s, a) . phi(g)",
     ),
     **{name: _metric(head) for name, head in HEADS.items() if not name.startswith("mrn")},
+    **{f"{name}-shared": _shared(name) for name in ("mrn", "dn", "wn", "pqe", "iqe")},
 }
 
 

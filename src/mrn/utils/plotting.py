@@ -30,6 +30,11 @@ COLORS = {
     "dn-released": "#004D38",
     "wn-released": "#7A2F59",
     "pqe-released": "#F4A582",
+    "mrn-shared": "#00304D",
+    "dn-shared": "#7FD1B9",
+    "wn-shared": "#E8BFD7",
+    "pqe-shared": "#8A3C00",
+    "iqe-shared": "#A6D8F5",
 }
 """Colors of critics. Those of the paper use the color-blind safe palette of Okabe and Ito."""
 _FIRST_SPARES = ("#332288", "#117733", "#882255", "#661100", "#6699CC")
