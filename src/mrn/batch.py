@@ -18,7 +18,7 @@ class TrajectorySampling(Validated):
     """Probability that the waypoint is the next state."""
     waypoint_decay: Annotated[float, Bounds(ge=0, lt=1)] = 0.0
     """beta: otherwise the waypoint lies k steps ahead with probability (1 - beta) beta^(k-1), but
-    at most as far as the future goal."""
+    not beyond the first step that achieves the future goal."""
 
 
 class Trajectory(NamedTuple):
@@ -28,7 +28,7 @@ class Trajectory(NamedTuple):
     future_goal: Tensor  # goal achieved `future_steps` actions after the state
     future_steps: Tensor  # at least 1
     waypoint: Tensor  # state `waypoint_steps` actions after the state
-    waypoint_steps: Tensor  # between 1 and `future_steps`
+    waypoint_steps: Tensor  # between 1 and the first step that achieves the future goal
 
 
 class Batch(NamedTuple):

@@ -57,6 +57,28 @@ def test_waypoint_is_the_next_state_on_request():
     assert (ahead.waypoint_steps == 1).all()
 
 
+def test_waypoint_is_not_beyond_the_first_step_that_achieves_the_goal():
+    """Steps 3, 4 and 5 achieve each other's goals, as if an agent stayed there."""
+
+    def reward(achieved, goal):
+        rest = [torch.where((step_of(x[:, 0]) >= 3) & (step_of(x[:, 0]) <= 5), 3, step_of(x[:, 0]))
+                for x in (achieved, goal)]  # fmt: skip
+        return -(rest[0] != rest[1]).float()
+
+    sampling = TrajectorySampling(0.9, 0.2, 0.95)
+    hindsight = Hindsight(filled_buffer(40, WRAPPED), {"future": 0.8}, reward, trajectory=sampling)
+    batch = hindsight.sample(DRAWS, torch.Generator().manual_seed(0))
+    start, ahead = step_of(batch.state[:, 0]), batch.trajectory
+    goal = start + ahead.future_steps
+    stays = (goal >= 3) & (goal <= 5)
+    limit = torch.where(stays, (3 - start).clamp(min=1), ahead.future_steps)
+    assert (ahead.waypoint_steps <= limit).all()
+    for chosen in (stays & (start == 0), ~stays & (start == 0), stays & (start == 3)):
+        assert (ahead.waypoint_steps == limit)[chosen].any()
+    assert set(goal[stays].tolist()) == {3, 4, 5}  # the goals themselves are as sampled
+    assert torch.equal(ahead.future_goal[:, 0], batch.state[:, 0] + ahead.future_steps)
+
+
 def test_trajectory_changes_nothing_else():
     plain = Hindsight(filled_buffer(40, WRAPPED), {"future": 0.8}, REWARD, 1, True)
     generator = torch.Generator().manual_seed(0)

@@ -60,7 +60,9 @@ class Hindsight:
         self.buffer, self.reward, self.redraws = buffer, reward, redraws
         self.goals = GoalMixture(buffer, goal_weights, discount, imagine)
         self.with_relabeled = with_relabeled
-        self.trajectory = None if trajectory is None else TrajectorySampler(buffer, trajectory)
+        self.trajectory = (
+            None if trajectory is None else TrajectorySampler(buffer, trajectory, reward)
+        )
         self.moved = MovedEpisodes(buffer, reward) if redraws else None
         self.ends_at_goal = GoalTermination(buffer, reward)
 
