@@ -9,6 +9,7 @@ from tests.sweeps.helpers import SETTINGS
 from tests.training.helpers import metrics
 
 METHODS = ["ddpg-mrn", "td3-mrn", "sac-mrn", "gcsl-none", "wgcsl-mrn", "mher-mrn"]
+METHODS += ["crl-mrn", "cmd-mrn", "tmd-mrn", "mqe-mrn", "qrl-mrn"]
 
 
 def test_suite_with_all_algorithms(tmp_path):

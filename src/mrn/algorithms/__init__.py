@@ -4,12 +4,17 @@ from collections.abc import Iterable
 from dataclasses import fields
 
 from mrn.algorithms.base import Algorithm, AlgorithmSettings, CriticFactory
+from mrn.algorithms.cmd import CMD
+from mrn.algorithms.crl import CRL
 from mrn.algorithms.ddpg import DDPG
 from mrn.algorithms.gcsl import GCSL
 from mrn.algorithms.mher import MHER
+from mrn.algorithms.mqe import MQE
 from mrn.algorithms.policy import Policy
+from mrn.algorithms.qrl import QRL
 from mrn.algorithms.sac import SAC
 from mrn.algorithms.td3 import TD3
+from mrn.algorithms.tmd import TMD
 from mrn.algorithms.wgcsl import WGCSL
 from mrn.critics import CRITICS
 from mrn.utils.errors import UserError
@@ -18,11 +23,16 @@ from mrn.utils.plugins import find_plugin
 
 __all__ = [
     "ALGORITHMS",
+    "CMD",
+    "CRL",
     "DDPG",
     "GCSL",
     "MHER",
+    "MQE",
+    "QRL",
     "SAC",
     "TD3",
+    "TMD",
     "WGCSL",
     "Algorithm",
     "AlgorithmSettings",
@@ -38,6 +48,11 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "gcsl": GCSL,
     "wgcsl": WGCSL,
     "mher": MHER,
+    "crl": CRL,
+    "cmd": CMD,
+    "tmd": TMD,
+    "mqe": MQE,
+    "qrl": QRL,
 }
 
 AUTO, DEFAULT_CRITIC = "auto", "mrn"
@@ -78,6 +93,11 @@ def choose_critic(algo: str, critic: str) -> str:
         raise UserError(
             f"algorithm {algo!r} learns without a critic: leave {critic!r} out, or choose an "
             f"algorithm that has one ({', '.join(alternatives)})"
+        )
+    if critic in CRITICS and not find_algorithm(algo).can_use(critic):
+        usable = [name for name in CRITICS if find_algorithm(algo).can_use(name)]
+        raise UserError(
+            f"algorithm {algo!r} cannot use critic {critic!r}: choose one of {', '.join(usable)}"
         )
     return critic
 

@@ -60,6 +60,8 @@ class Algorithm(nn.Module, ABC):
     """Critic to inspect, or None."""
     discount: float
     """Discount factor of the critic; 1 without a critic."""
+    log_distance: ClassVar[bool] = False
+    """Whether -Q is minus the log of a discounted occupancy, not a discounted number of steps."""
 
     def __init__(self, dims: Dims, make_critic: CriticFactory, settings: AlgorithmSettings) -> None:
         """Initialize without networks; subclasses add them.
@@ -71,6 +73,11 @@ class Algorithm(nn.Module, ABC):
         """
         super().__init__()
         self.critic, self.discount = None, 1.0
+
+    @classmethod
+    def can_use(cls, critic: str) -> bool:
+        """Return whether the algorithm can use the built-in critic of this name."""
+        return cls.uses_critic
 
     @property
     @abstractmethod

@@ -13,13 +13,14 @@ which it could be more random later. -Q remains a distance that can be inspected
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from mrn.algorithms.adam import Adam
 from mrn.algorithms.base import AlgorithmSettings, CriticFactory
+from mrn.algorithms.entropy import EntropySettings, sample_policy
 from mrn.algorithms.exploration import Explorer, normal_like
 from mrn.algorithms.losses import actor_loss, temperature_loss
 from mrn.algorithms.networks import GaussianActor
@@ -27,20 +28,15 @@ from mrn.algorithms.targets import TargetSettings, TargetUpdater
 from mrn.algorithms.twin_critics import TwinCriticAlgorithm
 from mrn.batch import Batch
 from mrn.critics import Dims
-from mrn.utils.validation import Bounds, Fraction, NonNegativeFloat, NonNegativeInt
+from mrn.utils.validation import Fraction, NonNegativeFloat, NonNegativeInt
 
 
 @dataclass(frozen=True)
-class SACSettings(TargetSettings, AlgorithmSettings):
+class SACSettings(EntropySettings, TargetSettings, AlgorithmSettings):
     """Hyperparameters of SAC; the target updates are those of the SAC paper."""
 
     tau: Fraction = 0.005
     target_update_interval: NonNegativeInt = 1
-    ent_coef: Annotated[float, Bounds(ge=1e-6)] = 0.2
-    """Initial entropy coefficient (temperature) in the actor's loss; it is learned."""
-    target_entropy: float = -1.0
-    """Target entropy of the policy per action dimension. The maximum, for uniform actions, is
-    log 2 = 0.69."""
     action_penalty: NonNegativeFloat = 0.0
     """Weight of the mean squared action in the actor's loss."""
 
@@ -108,11 +104,4 @@ class SAC(TwinCriticAlgorithm):
 
     def explorer(self, steps: int, num_envs: int, generator: torch.Generator) -> Explorer:
         """Return the stochastic policy itself; the noise of all steps is drawn in advance."""
-        shape = (steps, num_envs, self.actor.action_dim)
-        noise = iter(torch.randn(shape, generator=generator, device=generator.device))
-
-        @torch.no_grad()
-        def explore(state: Tensor, goal: Tensor) -> Tensor:
-            return self.actor.sample(state, goal, next(noise))[0]
-
-        return explore
+        return sample_policy(self.actor, steps, num_envs, generator)

@@ -30,3 +30,7 @@ class Bilinear(Critic):
     def score(self, state: Tensor, action: Tensor, goal_side: Tensor) -> Tensor:
         """Return the inner product of f(s, a) and the goal side, shape (B,)."""
         return (self.f(torch.cat([state, action], dim=-1)) * goal_side).sum(dim=-1)
+
+    def pairs(self, state: Tensor, action: Tensor, goal: Tensor) -> Tensor:
+        """Return Q(s_i, a_i, g_j) of all pairs, shape (B, B), without the state in phi."""
+        return self.f(torch.cat([state, action], dim=-1)) @ self.phi(goal).T
