@@ -126,6 +126,7 @@ def test_results_depend_on_the_type_of_critic(agents, critic):
         assert 0 < found.symmetric_share < 1
     else:
         assert found.symmetric_share is None
+    assert found.state_triangle is found.own_goal_distance is None  # states have no point
 
 
 @pytest.mark.parametrize(
@@ -153,6 +154,30 @@ def test_symmetric_share_by_hand(agents):
     symmetric = (x[0] - y[0]).square().mean().sqrt()
     asymmetric = (x[1] - y[1]).max().clamp(min=0)
     assert share == pytest.approx((symmetric / (symmetric + asymmetric)).item(), rel=1e-4)
+
+
+@pytest.mark.parametrize("algo", ["qrl", "mqe"])
+def test_distance_between_states_and_its_unit(algo, tmp_path):
+    agent = tiny_run(tmp_path / "run", algo=algo)
+    samples = inspection.collect_samples(agent, 4, seed=1)
+    found = inspection.inspect(agent, samples)
+    assert found.state_triangle.share == found.embedding_triangle.share == 0
+    # The states and goals themselves, for the mean over all pairs.
+    critic = agent.algorithm.critic
+    state, achieved = agent.policy.inputs(samples.state, samples.achieved)
+    with torch.no_grad():
+        pairs = critic.pairs(critic.psi(state), achieved)  # (200, 200)
+    expected = (pairs.diagonal().mean() / pairs.mean()).item()
+    assert found.own_goal_distance == pytest.approx(expected, rel=0.05)
+    steps = np.array([1.0, 4.0])
+    exact = inspection.expected_distance(agent, steps)
+    unit = {"qrl": [0, 3], "mqe": [-np.log(0.98), -4 * np.log(0.98)]}[algo]
+    np.testing.assert_allclose(exact, unit)
+    shown = inspection_report.table(found).columns[0]._cells
+    label = {"qrl": "discounted cost", "mqe": "-log gamma per step"}[algo]
+    assert f"mean of -Q minus their {label}" in shown
+    assert "triangle violations of the distance between states" in shown
+    assert inspection_report.draw(agent, samples).startswith(b"\x89PNG")
 
 
 def test_inspect_command_prints_and_writes(agents):

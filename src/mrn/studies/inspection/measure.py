@@ -12,6 +12,7 @@ from mrn.agent import Agent
 from mrn.critics import Critic
 from mrn.critics.heads.mrn import MRN
 from mrn.critics.metric import MetricCritic
+from mrn.critics.shared import SharedMetricCritic
 from mrn.replay import Episodes
 from mrn.training.evaluation import LESS_MEMORY, evaluation_envs, first_success
 from mrn.training.progress import with_progress_bar
@@ -64,12 +65,18 @@ class Inspection:
     """Violations by -Q between visited states, with the achieved goal of the next as the goal."""
     embedding_triangle: Violations | None
     """Violations by the head between embeddings of visited states; a quasimetric has none."""
+    state_triangle: Violations | None
+    """Violations by the distance between visited states, if the critic embeds states."""
+    own_goal_distance: float | None
+    """Mean distance of states to their own achieved goals, relative to those of other states."""
+    unit: str
+    """What -Q estimates, as a function of the steps to success."""
     rank_correlation: float | None
     """Spearman correlation of -Q with the number of steps to success."""
     linear_correlation: float | None
-    """Pearson correlation of -Q with the discounted cost of these steps."""
+    """Pearson correlation of -Q with these steps in its own unit."""
     bias: float | None
-    """Mean of -Q minus that cost."""
+    """Mean of -Q minus these steps in its own unit."""
     symmetric_share: float | None
     """Mean share of MRN's symmetric part in the distance."""
 
@@ -130,6 +137,11 @@ def get_critic(agent: Agent) -> Critic:
     return agent.algorithm.critic
 
 
+def get_unit(agent: Agent) -> str:
+    """Return the unit of -Q, as a function of the number of steps."""
+    return "-log gamma per step" if agent.algorithm.log_distance else "discounted cost"
+
+
 def inspect(agent: Agent, samples: Samples, seed: int = 0) -> Inspection:
     """Inspect the critic of an agent on steps of its own episodes."""
     generator = torch.Generator().manual_seed(derive_seed(seed, "triples"))
@@ -148,6 +160,9 @@ def inspect(agent: Agent, samples: Samples, seed: int = 0) -> Inspection:
             distance(agent, state[i], action[i], achieved[k]),
         ),
         embedding_triangle=_embedding_triangle(agent, samples, (i, j, k)),
+        state_triangle=_state_triangle(agent, samples, (i, j, k)),
+        own_goal_distance=_own_goal_distance(agent, samples, j),
+        unit=get_unit(agent),
         rank_correlation=rank,
         linear_correlation=linear,
         bias=bias,
@@ -177,6 +192,30 @@ def _embedding_triangle(
     return violations(*(critic.head(x[a], x[b]) for a, b in ((i, j), (j, k), (i, k))))
 
 
+@torch.no_grad()
+def _state_triangle(
+    agent: Agent, samples: Samples, triples: tuple[Tensor, Tensor, Tensor]
+) -> Violations | None:
+    critic = get_critic(agent)
+    if not isinstance(critic, SharedMetricCritic):
+        return None
+    x = critic.embed_state(*agent.policy.inputs(samples.state, samples.achieved))  # (M, width)
+    i, j, k = triples
+    return violations(*(critic.head(x[a], x[b]) for a, b in ((i, j), (j, k), (i, k))))
+
+
+@torch.no_grad()
+def _own_goal_distance(agent: Agent, samples: Samples, others: Tensor) -> float | None:
+    critic = get_critic(agent)
+    if not isinstance(critic, SharedMetricCritic):
+        return None
+    state, achieved = agent.policy.inputs(samples.state, samples.achieved)
+    x, goal = critic.embed_state(state, achieved), critic.embed_goal(achieved)
+    starts = torch.arange(len(others), device=others.device) % len(x)
+    scale = critic.head(x[starts], goal[others]).mean()
+    return (critic.head(x, goal).mean() / scale).item() if scale > 0 else None
+
+
 def _compare_with_steps(
     agent: Agent, samples: Samples
 ) -> tuple[float | None, float | None, float | None]:
@@ -192,10 +231,9 @@ def _compare_with_steps(
         return None, None, None
     columns = (samples.state, samples.action, samples.goal)
     learned = distance(agent, *(column[before] for column in columns)).double().cpu().numpy()
-    gamma = agent.algorithm.discount
-    cost = discounted_cost(steps, gamma)
+    expected = expected_distance(agent, steps)
     rank = correlation(ranks(learned), ranks(steps))
-    return rank, correlation(learned, cost), float((learned - cost).mean())
+    return rank, correlation(learned, expected), float((learned - expected).mean())
 
 
 def correlation(x: Array, y: Array) -> float | None:
@@ -211,6 +249,12 @@ def discounted_cost(steps: Array, gamma: float) -> Array:
     The reward depends on the next state, so the last step costs nothing.
     """
     return steps - 1 if gamma == 1 else (1 - gamma ** (steps - 1)) / (1 - gamma)
+
+
+def expected_distance(agent: Agent, steps: Array) -> Array:
+    """Return -Q of an exact critic for goals that are a number of steps away, in its unit."""
+    gamma = agent.algorithm.discount
+    return -steps * np.log(gamma) if agent.algorithm.log_distance else discounted_cost(steps, gamma)
 
 
 def ranks(values: Array) -> Array:

@@ -15,8 +15,9 @@ from mrn.studies.inspection.measure import (
     Inspection,
     Samples,
     Violations,
-    discounted_cost,
     distance,
+    expected_distance,
+    get_unit,
 )
 from mrn.utils.files import prepare_output_file, write_atomically
 from mrn.utils.plotting import import_pyplot
@@ -33,22 +34,25 @@ def table(inspection: Inspection) -> Table:
     )
     between_states = _format_violations(inspection.goal_triangle)
     rows.add_row("triangle violations of -Q between visited states", between_states)
-    between_embeddings = (
-        "no metric head"
-        if inspection.embedding_triangle is None
-        else _format_violations(inspection.embedding_triangle)
-    )
-    rows.add_row("triangle violations of the head between embeddings", between_embeddings)
+    for name, found, otherwise in (
+        ("of the head between embeddings", inspection.embedding_triangle, "no metric head"),
+        ("of the distance between states", inspection.state_triangle, "states have no point"),
+    ):
+        value = otherwise if found is None else _format_violations(found)
+        rows.add_row(f"triangle violations {name}", value)
+    if inspection.own_goal_distance is not None:
+        name = "distance to the own achieved goal, relative to others"
+        rows.add_row(name, f"{inspection.own_goal_distance:.3f}")
     measures = {
         "rank correlation of -Q with the steps to success": inspection.rank_correlation,
-        "linear correlation of -Q with their discounted cost": inspection.linear_correlation,
-        "mean of -Q minus the discounted cost": inspection.bias,
+        f"linear correlation of -Q with their {inspection.unit}": inspection.linear_correlation,
+        f"mean of -Q minus their {inspection.unit}": inspection.bias,
         "mean share of the symmetric part": inspection.symmetric_share,
     }
     few = inspection.success * inspection.episodes < MIN_SUCCESSES
     missing = f"- (fewer than {MIN_SUCCESSES} successes)" if few else "-"
-    for name, value in measures.items():
-        rows.add_row(name, missing if value is None else f"{value:.3f}")
+    for name, number in measures.items():
+        rows.add_row(name, missing if number is None else f"{number:.3f}")
     return rows
 
 
@@ -95,10 +99,9 @@ def draw(agent: Agent, samples: Samples) -> bytes:
     chosen = torch.as_tensor(before, device=agent.device)
     learned = distance(agent, samples.state[chosen], samples.action[chosen], samples.goal[chosen])
     steps.scatter(samples.steps_left[before], learned.cpu(), s=4, alpha=0.25, linewidths=0)
-    gamma, horizon = agent.algorithm.discount, agent.spec.horizon
-    line = np.arange(1, horizon + 1)
-    cost = discounted_cost(line.astype(float), gamma)
-    steps.plot(line, cost, color="gray", linewidth=1, label="discounted cost")
+    line = np.arange(1, agent.spec.horizon + 1).astype(float)
+    exact = expected_distance(agent, line)
+    steps.plot(line, exact, color="gray", linewidth=1, label=get_unit(agent))
     steps.set(xlabel="steps to success", ylabel="-Q", title="evaluation episodes")
     steps.legend(fontsize=8)
     content = io.BytesIO()
