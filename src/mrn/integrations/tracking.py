@@ -169,7 +169,8 @@ def open_trackers(name: str | None, folder: Path) -> Iterator[Sequence[Callback]
         folder: Run folder. Nothing is written there before the first epoch.
 
     Raises:
-        UserError: The tracker is unknown, or its package is missing.
+        UserError: The tracker is unknown, its package is missing, or tracking.json is a link that
+            leads out of the folder.
     """
     tracker = _find_tracker(name, folder)
     succeeded = False
@@ -184,8 +185,9 @@ def open_trackers(name: str | None, folder: Path) -> Iterator[Sequence[Callback]
 def _find_tracker(name: str | None, folder: Path) -> Tracker | None:
     if name is not None:
         lookup("tracker", name, TRACKERS)
+    file = run_file(folder, TRACKING)
     try:
-        state = _read_state(run_file(folder, TRACKING))
+        state = _read_state(file)
         if name is None:
             return None if state is None else Tracker(state, folder)
     except UserError as error:  # tracking was not requested, so it must not prevent resuming

@@ -1,5 +1,6 @@
 """Replay files of a checkpoint, each stored twice, because all checkpoints share them."""
 
+import os
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -63,7 +64,7 @@ def restore(damaged: dict[Path, UserError], limit: int) -> None:
     """
     for path, error in damaged.items():
         file, copy = both(path)
-        is_new = path == copy and not copy.exists()
+        is_new = path == copy and not os.path.lexists(copy)
         write_atomically(path, read_limited(file if path == copy else copy, limit))
         if not is_new:
             warnings.warn(f"{error}; it was restored from its copy", stacklevel=3)
