@@ -45,7 +45,7 @@ def search(root: Path) -> Found:
             if not os.path.exists(path / name.removesuffix(".csv") / CONFIG)
         ]
     targets = set()
-    for link in links:
+    for link in sorted(links, key=lambda path: -len(path.parts)):  # TASK/ALGO-CRITIC/SEED first
         target = os.path.realpath(link)
         if target in targets or is_inside(link, root):  # found without the link
             continue
