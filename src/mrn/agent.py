@@ -18,15 +18,8 @@ from mrn.envs import Observation, Task, TaskSpec, find_task
 from mrn.envs.observations import parse_observation
 from mrn.envs.tasks import passes_arguments
 from mrn.replay import Normalizer
+from mrn.runs import policy_file
 from mrn.runs.curve import learning_curve
-from mrn.runs.policy_file import (
-    Selection,
-    check_tensors,
-    compress_policy,
-    expand_policy,
-    read_policy,
-    write_policy,
-)
 from mrn.utils.device import find_device
 from mrn.utils.files import as_path
 from mrn.utils.plugins import require_consent
@@ -58,7 +51,7 @@ class Agent:
         self.policy = Policy(self.normalizer, self.algorithm.actor, *bounds).to(device)
         # Separate from the generators of training.
         self._prediction = make_generator(config.seed, "prediction", device)
-        self.selection: Selection | None = None
+        self.selection: policy_file.Selection | None = None
         """How the epoch of these weights was chosen; None if they are the latest."""
         self.run_dir: Path | None = None
         """Run folder with the checkpoints of this agent, if any."""
@@ -146,6 +139,7 @@ class Agent:
         threads: int | None = None,
         progress: bool = False,
         goal: Sequence[float] | np.ndarray | None = None,
+        render: bool = False,
     ) -> "Evaluation":
         """Play episodes without exploration noise, on any engine that has the task.
 
@@ -156,6 +150,7 @@ class Agent:
             threads: CPU threads for the simulation; by default all cores.
             progress: Whether to show a progress bar.
             goal: Goal of all episodes; by default each episode samples its own.
+            render: Whether to show the episodes in a window, one after another.
 
         Raises:
             UserError: A number is out of range, the engine is unknown or does not have the task,
@@ -163,7 +158,7 @@ class Agent:
         """
         from mrn.training.evaluation import evaluate_agent  # imports this module
 
-        return evaluate_agent(self, episodes, seed, engine, threads, progress, goal)
+        return evaluate_agent(self, episodes, seed, engine, threads, progress, goal, render)
 
     def learn(
         self,
@@ -220,8 +215,7 @@ class Agent:
         """Return the learning curve of the run as a figure, which notebooks show.
 
         Raises:
-            UserError: The agent has no run folder, no epoch was evaluated, or Matplotlib is
-                missing.
+            UserError: There is no evaluation to plot, or Matplotlib is missing.
         """
         return learning_curve(self.run_dir, f"{self.spec.name}, {self.config.method}")
 
@@ -258,8 +252,8 @@ class Agent:
         if self.selection is not None:
             about |= {"selection": vars(self.selection)}
         if small:
-            about, tensors = about | {"small": True}, compress_policy(tensors)
-        write_policy(as_path("path", path), about, tensors)
+            about, tensors = about | {"small": True}, policy_file.compress_policy(tensors)
+        policy_file.write_policy(as_path("path", path), about, tensors)
 
     @classmethod
     def load(
@@ -275,7 +269,7 @@ class Agent:
                 `trust_code`.
         """
         path = as_path("path", path)
-        about, tensors = read_policy(path)
+        about, tensors = policy_file.read_policy(path)
         config = Config.from_json(about.get("config"), str(path), trust_code)
         spec = from_dict(TaskSpec, about.get("task"), str(path))
         arguments = passes_arguments(spec.env_id, spec.env_kwargs)
@@ -283,14 +277,14 @@ class Agent:
         with torch.device("meta"):  # compare sizes before allocating memory for them
             own = _state_dict(_make_algorithm(config, spec), Normalizer(spec))
             if about.get("small"):
-                tensors = expand_policy(tensors, own)
-            check_tensors(own, tensors, str(path))
+                tensors = policy_file.expand_policy(tensors, own)
+            policy_file.check_tensors(own, tensors, str(path))
         device = device if isinstance(device, torch.device) else find_device(device)
         agent = cls(config, spec, device)
         check("epoch", epoch := about.get("epoch"), PositiveInt | None)
         agent.epoch = epoch
         if "selection" in about:
-            agent.selection = from_dict(Selection, about["selection"], str(path))
+            agent.selection = from_dict(policy_file.Selection, about["selection"], str(path))
         agent.load_state_dict(tensors)
         return agent
 
@@ -302,9 +296,4 @@ def _make_algorithm(config: Config, spec: TaskSpec) -> Algorithm:
 
 
 def _state_dict(algorithm: nn.Module, normalizer: nn.Module) -> dict[str, Tensor]:
-    parts = {"algorithm": algorithm, "normalizer": normalizer}
-    return {
-        f"{part}.{name}": value
-        for part, module in parts.items()
-        for name, value in module.state_dict().items()
-    }
+    return nn.ModuleDict({"algorithm": algorithm, "normalizer": normalizer}).state_dict()

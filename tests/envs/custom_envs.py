@@ -268,6 +268,30 @@ class Draws(Walk):
         return image
 
 
+class Shows(Walk):
+    """Draws the goal in a window at each reset and step: appends it to `shown`."""
+
+    metadata = {"render_modes": ["human"]}
+    shown: list = []
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+
+    def reset(self, *, seed=None, options=None):
+        result = super().reset(seed=seed, options=options)
+        self.render()
+        return result
+
+    def step(self, action):
+        result = super().step(action)
+        self.render()
+        return result
+
+    def render(self):
+        if self.render_mode == "human":
+            self.shown.append(np.array(self.goal))
+
+
 class SmoothSuccess(SmoothReward):
     def is_success(self, achieved_goal, desired_goal):
         return np.linalg.norm(achieved_goal - desired_goal) < 0.5

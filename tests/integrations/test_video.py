@@ -18,7 +18,7 @@ from PIL import Image
 import mrn
 from mrn.envs import find_task, make_envs
 from mrn.envs.opengl import PACKAGES, configure_opengl
-from mrn.envs.rendering import RenderedEnv
+from mrn.envs.rendering import RenderedEnv, _set_goal
 from mrn.integrations.frames import (
     EMPTY_GRAY,
     NOT_REACHED_COLOR,
@@ -179,7 +179,7 @@ def test_chosen_goal_keeps_the_data_type_of_the_environment():
     env = RenderedEnv(find_task(DRAWS).spec, 64, np.array([1.0, 2.0]))
     env.reset(0)
     env.env.unwrapped.goal = np.zeros(2, np.float32)
-    assert env._set_goal(np.array([1.0, 2.0]))
+    assert _set_goal(env.env, np.array([1.0, 2.0]))
     assert env.env.unwrapped.goal.dtype == np.float32
     assert env.env.unwrapped.goal.tolist() == [1.0, 2.0]
     env.close()

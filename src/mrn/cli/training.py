@@ -189,6 +189,7 @@ def evaluate(
     device: str = "auto",
     threads: int | None = None,
     goal: Goal = None,
+    render: bool = False,
     json_: Annotated[bool, tyro.conf.arg(name="json")] = False,
     trust_code: bool = False,
 ) -> None:
@@ -203,6 +204,7 @@ def evaluate(
         device: `cpu`, `cuda`, `cuda:N`, or `auto` (the GPU if there is one).
         threads: CPU threads for the simulation. Defaults to all cores.
         goal: Goal for all episodes, for example 1.3,0.7,0.42. By default goals are sampled.
+        render: Show the episodes in a window, one after another, on Gymnasium.
         json_: Print the results as JSON.
         trust_code: Import the custom modules that the run names.
     """
@@ -211,7 +213,7 @@ def evaluate(
 
     file = find_weights(run, weights)
     agent = mrn.load(file, device=device, trust_code=trust_code)
-    result = agent.evaluate(episodes, seed, engine, threads, not json_, goal)
+    result = agent.evaluate(episodes, seed, engine, threads, not json_, goal, render)
     interval = result.interval
     if json_:
         header = {"task": agent.spec.name, "weights": str(file), "seed": seed, "goal": goal}

@@ -44,11 +44,33 @@ def configure_opengl() -> None:
     raise UserError(f"MuJoCo cannot render on this machine: {'; '.join(failures)}. {remedy}")
 
 
+def check_display(mujoco: bool) -> None:
+    """Check that a window can be opened.
+
+    Args:
+        mujoco: Whether MuJoCo opens it. Without a working display, it would abort the process.
+
+    Raises:
+        UserError: There is no display, or it does not work.
+    """
+    problem = _find_problem("glfw") if _has_display() and mujoco else None
+    if problem is not None or not _has_display():
+        reason = f"GLFW {problem}" if problem else "neither DISPLAY nor WAYLAND_DISPLAY is set"
+        raise UserError(
+            f"cannot open a window: {reason}. Run it on a machine with a display, or record a "
+            "video instead (`mrn video`), which needs none"
+        )
+
+
+def _has_display() -> bool:
+    variables = ("DISPLAY", "WAYLAND_DISPLAY")
+    return sys.platform != "linux" or any(os.environ.get(name) for name in variables)
+
+
 def _default_backends() -> list[str]:
     if sys.platform != "linux":
         return ["glfw"]
-    display = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
-    return ["glfw", "egl"] if display else ["egl"]
+    return ["glfw", "egl"] if _has_display() else ["egl"]
 
 
 def _find_problem(backend: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Environments that render every step, for video.
+"""Environments that render every step, for videos and in a window.
 
 Rendering changes the simulation state, so training and evaluation never use these.
 """
@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from mrn.envs.engines import make_envs
-from mrn.envs.opengl import configure_opengl
+from mrn.envs.opengl import check_display, configure_opengl
 from mrn.envs.tasks import ENVPOOL_ENV_IDS, TaskSpec
 from mrn.envs.vector import GoalVectorEnv, Observation, Step
 from mrn.utils.errors import UserError
 from mrn.utils.plugins import describe_error
 
-MODE = "rgb_array"
-"""Gymnasium's render mode for images as arrays."""
+MODE, WINDOW_MODE = "rgb_array", "human"
+"""Gymnasium's render modes for images as arrays, and for a window."""
 DEFAULT_FPS = 25.0
 """Steps per second of environments without `render_fps`."""
 
@@ -51,11 +51,8 @@ class RenderedEnv(GoalVectorEnv):
         if native:  # importing MuJoCo may fail if OpenGL is broken
             configure_opengl()
         else:
-            _check_modes(task)
-        kwargs = task.env_kwargs | {"render_mode": MODE}
-        self.envs = make_envs(replace(task, env_kwargs=kwargs), 1, "gymnasium")
-        vector: Any = self.envs
-        self.env: Any = vector.envs.envs[0]
+            _check_modes(task, MODE)
+        self.envs, self.env = _make_single(task, MODE)
         self.fps = float(self.env.metadata.get("render_fps") or DEFAULT_FPS)
         self.goal = goal
         self.pictures: list[np.ndarray] = []
@@ -76,12 +73,8 @@ class RenderedEnv(GoalVectorEnv):
 
     def _reset(self, seed: int, episode: int) -> Observation:
         observation = self.envs.reset(seed, episode)
-        if self.goal is not None and not self._set_goal(self.goal):
-            warnings.warn(
-                f"{self.task.name} renders its own goal, if any, instead of the chosen one: it has "
-                "no writable attribute 'goal' of that shape",
-                stacklevel=2,
-            )
+        if self.goal is not None and not _set_goal(self.env, self.goal):
+            _warn_own_goal(self.task)
             self.goal = None
         self.pictures = [self._render()]
         return observation
@@ -91,25 +84,12 @@ class RenderedEnv(GoalVectorEnv):
         self.pictures.append(self._render())
         return step
 
-    def _set_goal(self, goal: np.ndarray) -> bool:
-        """Set the environment's `goal` attribute, as in Gymnasium-Robotics; return success."""
-        env = self.env.unwrapped
-        if np.shape(getattr(env, "goal", ())) != goal.shape:
-            return False
-        try:
-            env.goal = goal.astype(np.asarray(env.goal).dtype)  # else Gymnasium warns
-        except AttributeError:  # a property
-            return False
-        if hasattr(env, "update_target_site_pos"):  # a maze moves its target only on request
-            env.update_target_site_pos()
-        return True
-
     def _render(self) -> np.ndarray:
         """Return an image of the environment, shape (height, width, 3)."""
         name = self.task.name
         try:
             if self.goal is not None:  # every step: some draw a new goal once reached
-                self._set_goal(self.goal)
+                _set_goal(self.env, self.goal)
             rendered = self.env.render()
         except Exception as error:
             raise UserError(
@@ -128,8 +108,77 @@ class RenderedEnv(GoalVectorEnv):
         self.envs.close()
 
 
-def _check_modes(task: TaskSpec) -> None:
-    """Check that an environment supports rendering, before Gymnasium warns and fails.
+class WindowEnv(GoalVectorEnv):
+    """A single environment that shows every step in a window, at its own speed."""
+
+    engine = "gymnasium"
+
+    def __init__(self, task: TaskSpec, goal: np.ndarray | None = None) -> None:
+        """Create the environment; the first reset opens the window.
+
+        Args:
+            task: The task.
+            goal: Goal to show instead of the environment's own, shape (goal,).
+
+        Raises:
+            UserError: The environment cannot render, or there is no display.
+        """
+        super().__init__(task, 1)
+        check_display(mujoco=task.env_id in ENVPOOL_ENV_IDS)
+        _check_modes(task, WINDOW_MODE)
+        self.envs, self.env = _make_single(task, WINDOW_MODE)
+        if hasattr(self.env.unwrapped, "mujoco_renderer"):
+            check_display(mujoco=True)
+        self.goal = goal
+
+    def _reset(self, seed: int, episode: int) -> Observation:
+        observation = self.envs.reset(seed, episode)
+        if self.goal is not None and not _set_goal(self.env, self.goal):
+            _warn_own_goal(self.task)
+            self.goal = None
+        return observation
+
+    def _step(self, action: np.ndarray) -> Step:
+        if self.goal is not None:  # every step: some draw a new goal once reached
+            _set_goal(self.env, self.goal)
+        return self.envs._step(action)  # in this mode, a step also renders
+
+    def close(self) -> None:
+        """Close the environment and its window."""
+        self.envs.close()
+
+
+def _make_single(task: TaskSpec, mode: str) -> tuple[GoalVectorEnv, Any]:
+    """Create one environment that renders; return it as a vector and by itself."""
+    kwargs = task.env_kwargs | {"render_mode": mode}
+    vector: Any = make_envs(replace(task, env_kwargs=kwargs), 1, "gymnasium")
+    return vector, vector.envs.envs[0]
+
+
+def _set_goal(wrapped: Any, goal: np.ndarray) -> bool:
+    """Set the environment's `goal` attribute, as in Gymnasium-Robotics; return success."""
+    env = wrapped.unwrapped
+    if np.shape(getattr(env, "goal", ())) != goal.shape:
+        return False
+    try:
+        env.goal = goal.astype(np.asarray(env.goal).dtype)  # else Gymnasium warns
+    except AttributeError:  # a property
+        return False
+    if hasattr(env, "update_target_site_pos"):  # a maze moves its target only on request
+        env.update_target_site_pos()
+    return True
+
+
+def _warn_own_goal(task: TaskSpec) -> None:
+    warnings.warn(
+        f"{task.name} renders its own goal, if any, instead of the chosen one: it has no writable "
+        "attribute 'goal' of that shape",
+        stacklevel=2,
+    )
+
+
+def _check_modes(task: TaskSpec, mode: str) -> None:
+    """Check that an environment supports a render mode, before Gymnasium warns and fails.
 
     Raises:
         UserError: It does not.
@@ -140,9 +189,12 @@ def _check_modes(task: TaskSpec) -> None:
     env = make_env(task.env_id, kwargs)
     modes = env.metadata.get("render_modes") or []
     env.close()
-    if MODE not in modes:
+    if mode not in modes:
+        need = "A video needs an environment that", " and returns an image from render()"
+        if mode == WINDOW_MODE:
+            need = "A window needs an environment that", " and draws in reset and step"
         raise UserError(
-            f"{task.name} cannot be rendered: {MODE!r} is not in its metadata['render_modes'] "
-            f"({', '.join(map(repr, modes)) or 'none'}). A video needs an environment that accepts "
-            f"render_mode={MODE!r} and returns an image from render()"
+            f"{task.name} cannot be rendered: {mode!r} is not in its metadata['render_modes'] "
+            f"({', '.join(map(repr, modes)) or 'none'}). {need[0]} accepts render_mode={mode!r}"
+            f"{need[1]}"
         )

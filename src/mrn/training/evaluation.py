@@ -10,11 +10,13 @@ from mrn.agent import Agent
 from mrn.distributed import SINGLE_PROCESS, Ranks
 from mrn.envs import GoalVectorEnv, make_envs
 from mrn.envs.goals import ChosenGoal
+from mrn.envs.rendering import WindowEnv
 from mrn.replay import Episodes
 from mrn.training.progress import with_progress_bar
 from mrn.training.reach import chosen_goal
 from mrn.training.rollout import Policy, iter_rollouts
 from mrn.utils.device import default_threads, memory_errors, torch_threads
+from mrn.utils.errors import UserError
 from mrn.utils.intervals import Interval, wilson
 from mrn.utils.seeding import derive_seed
 from mrn.utils.validation import PositiveInt, Seed, check
@@ -53,15 +55,17 @@ def evaluate_agent(
     threads: int | None = None,
     progress: bool = False,
     goal: Sequence[float] | np.ndarray | None = None,
+    render: bool = False,
 ) -> Evaluation:
     """Evaluate a trained policy; `Agent.evaluate` describes the arguments.
 
     Raises:
         UserError: A number is out of range, the engine does not have the task, the environment has
-            changed, the goal does not fit, or memory is exhausted.
+            changed, the goal does not fit, there is no display to render on, or memory is
+            exhausted.
     """
     target = None if goal is None else chosen_goal(agent, goal)
-    envs = evaluation_envs(agent, episodes, seed, engine, threads)
+    envs = evaluation_envs(agent, episodes, seed, engine, threads, render, target)
     if target is not None:
         envs = ChosenGoal(envs, target, agent.task)
     with envs, torch_threads(1), memory_errors(LESS_MEMORY):
@@ -71,9 +75,17 @@ def evaluate_agent(
 
 
 def evaluation_envs(
-    agent: Agent, episodes: int, seed: int, engine: str, threads: int | None = None
+    agent: Agent,
+    episodes: int,
+    seed: int,
+    engine: str,
+    threads: int | None = None,
+    render: bool = False,
+    goal: np.ndarray | None = None,
 ) -> GoalVectorEnv:
     """Validate the arguments and create environments for a trained policy.
+
+    With `render`, a single environment shows every step, and the chosen goal if any, in a window.
 
     Raises:
         UserError: A number is out of range, or the engine is unknown or does not have the task.
@@ -85,6 +97,10 @@ def evaluation_envs(
         ("threads", threads, PositiveInt),
     ):
         check(name, value, accepted)
+    if render:
+        if engine == "envpool":
+            raise UserError("engine 'envpool' cannot render; use engine 'gymnasium' or 'auto'")
+        return WindowEnv(agent.spec, goal)
     return make_envs(agent.spec, min(episodes, MAX_ENVS), engine, threads)
 
 

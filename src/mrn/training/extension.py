@@ -46,4 +46,4 @@ def extend_run(
     longer = replace(config, epochs=completed + ceil(steps / epoch_steps), stop_at=None)
     trained = run(longer, folder, progress, resume=True, callbacks=as_callbacks(callbacks))
     agent.load_state_dict(trained.state_dict())
-    agent.config = trained.config
+    agent.config, agent.epoch = trained.config, trained.epoch
