@@ -14,6 +14,7 @@ SLOWEST = (
     "sweeps/test_ray.py",
     "sweeps/test_real_sweeps.py",
     "sweeps/test_algorithms.py",
+    "sweeps/test_real_tune.py",
     "reliability/test_kill.py",
     "reliability/test_damage.py",
     "examples/test_notebook.py",

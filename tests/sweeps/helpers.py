@@ -1,6 +1,7 @@
 """Tiny suites and runs, sweeps in subprocesses, and a backend that finishes at once."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from mrn.envs import TASKS, find_task
 from mrn.runs.layout import CONFIG, METRICS
 from mrn.runs.metrics import COLUMNS, write_metrics
 from mrn.runs.run_dir import RunDir
+from mrn.sweeps import scheduler
 from mrn.sweeps.scheduler import Outcome
 from mrn.sweeps.suites import Suite
 from tests.commands import Command
@@ -106,6 +108,12 @@ class InstantBackend:
 
     def close(self):
         pass
+
+
+def skip_waiting(monkeypatch) -> None:
+    """Make sweeps in this process poll without pause and not wait for the disk."""
+    monkeypatch.setattr(scheduler, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 class CurveBackend:

@@ -1,7 +1,6 @@
 """Searches with a backend that writes chosen learning curves instead of training."""
 
 import csv
-import os
 import threading
 from dataclasses import replace
 from statistics import fmean
@@ -19,7 +18,7 @@ from mrn.sweeps.suites import find_suite
 from mrn.sweeps.trials import best_trial, command, read_trials
 from mrn.sweeps.tuning import tune
 from mrn.utils.errors import RunError, UserError
-from tests.sweeps.helpers import CurveBackend
+from tests.sweeps.helpers import CurveBackend, skip_waiting
 
 SPACE = Space(
     {
@@ -33,8 +32,7 @@ SEARCH = Search("FetchReach", "ddpg", "auto", "fast", SPACE, seeds=(1, 2))
 
 @pytest.fixture(autouse=True)
 def _without_waiting(monkeypatch):
-    monkeypatch.setattr(scheduler, "POLL_SECONDS", 0.0)
-    monkeypatch.setattr(os, "fsync", lambda _: None)
+    skip_waiting(monkeypatch)
 
 
 def by_settings(config: Config, epoch: int) -> float:
@@ -146,7 +144,7 @@ def test_prune_decision_survives_a_kill(tmp_path, monkeypatch):
     with pytest.raises(KilledError):
         tune(SEARCH, tmp_path, 6, backend)
     monkeypatch.undo()
-    monkeypatch.setattr(scheduler, "POLL_SECONDS", 0.0)
+    skip_waiting(monkeypatch)
     assert len(Study(tmp_path, SEARCH).trials()[5].curve) == 1
     started = len(backend.started)
     assert tune(SEARCH, tmp_path, 6, backend)[5].state == "pruned"

@@ -21,7 +21,7 @@ def mark_abandoned(runs: list[Run]) -> list[Run]:
             elif row["state"] == "failed":
                 problems[file, row["method"]] = row["problem"] or "its trial failed"
     return [
-        replace(run, problem=run.problem or problems.get((_trials_file(run), run.method), ""))
+        replace(run, problem=problems.get((_trials_file(run), run.method), run.problem))
         for run in runs
     ]
 
