@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import ranks, report
+from benchmarks import precision, ranks, report
 from mrn.analysis.tables import markdown
 from mrn.utils.errors import UserError, report_errors
 from mrn.utils.files import write_atomically
@@ -67,6 +67,7 @@ def docs_sections(root: Path) -> dict[tuple[str, str], Content]:
     return {
         ("performance", "measured"): lambda: report.measured(_read(measured / "latest.json")),
         ("performance", "solve"): lambda: report.solve_section(_read(measured / "solve.json")),
+        ("performance", "precision"): lambda: precision.section(_read(measured / "precision.json")),
         ("scale", "measured"): lambda: markdown_table(rank_tables()["measured"]),
         ("scale", "computed"): lambda: markdown_table(rank_tables()["computed"]),
         ("recipes", "moved"): lambda: markdown_table(read_table(exploration)),

@@ -56,6 +56,15 @@ def test_renamed_settings_in_grid_labels_are_meant_to_differ(tmp_path):
     assert summary_of(tmp_path).warnings == ()
 
 
+def test_different_precisions_of_seeds_warn(tmp_path):
+    folders = [write_run(tmp_path, SHORT, seed, precision="auto") for seed in (1, 2)]
+    assert summary_of(tmp_path).warnings == ()
+    about = json.loads((folders[0] / "config.json").read_text())
+    about["machine"] = {"precision": "bfloat16"}  # the other has none, as before it was recorded
+    (folders[0] / "config.json").write_text(json.dumps(about))
+    assert summary_of(tmp_path).warnings == ("FetchPush, MRN: seeds differ in precision",)
+
+
 def test_different_versions_of_simulators_warn(tmp_path):
     folders = [write_run(tmp_path, SHORT, seed, critic=c) for seed in (1, 2) for c in ("mrn", "dn")]
     assert summary_of(tmp_path).warnings == ()

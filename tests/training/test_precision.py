@@ -101,7 +101,7 @@ def test_run_records_the_precision_and_resumes_bit_identically(tmp_path, with_in
     about = json.loads((tmp_path / "parts" / "config.json").read_text())
     assert about["machine"]["precision"] == "bfloat16"
     assert about["config"]["algo_config"]["precision"] == "auto"
-    exact = tiny_run(tmp_path / "exact")
+    exact = tiny_run(tmp_path / "exact", precision="float32")
     assert read_run_info(tmp_path / "exact").machine["precision"] == "float32"
     assert not same_weights(whole, exact)
     weights = mrn.load(tmp_path / "whole").algorithm.state_dict().values()
@@ -116,7 +116,7 @@ def test_resumed_run_keeps_its_precision(tmp_path, monkeypatch):
         warnings.simplefilter("error")
         resumed = tiny_run(tmp_path, precision="auto", resume=True)
     assert read_run_info(tmp_path).machine["precision"] == "float32"
-    assert same_weights(resumed, tiny_run(tmp_path / "exact"))
+    assert same_weights(resumed, tiny_run(tmp_path / "exact", precision="float32"))
 
 
 def test_run_that_resumes_without_the_instructions_warns(tmp_path, with_instructions, monkeypatch):

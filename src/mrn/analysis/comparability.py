@@ -31,6 +31,9 @@ def differences(task: str, methods: Methods, names: dict[str, str]) -> list[str]
     found = []
     for method, runs in methods.items():
         within = _differing((run, "") for run in runs)
+        infos = [run.info for run in runs if run.info]
+        if len({info.machine.get("precision", "float32") for info in infos}) > 1:
+            within["precision"] = ""  # `auto` depends on the machine
         if within:
             settings = ", ".join(sorted(within))
             found.append(f"{task}, {names[method]}: seeds differ in {settings}")
