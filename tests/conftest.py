@@ -16,6 +16,8 @@ SLOWEST = (
     "sweeps/test_algorithms.py",
     "sweeps/test_real_tune.py",
     "reliability/test_kill.py",
+    "reliability/hostile/test_files.py",
+    "reliability/hostile/test_kills.py",
     "reliability/test_damage.py",
     "examples/test_notebook.py",
     "examples/test_examples.py",

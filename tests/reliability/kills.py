@@ -18,9 +18,13 @@ from mrn.envs.vector import GoalVectorEnv
 from tests.commands import Command
 
 KILLED = -signal.SIGKILL
+UPDATERS = dict.fromkeys(
+    next(owner for owner in each.__mro__ if "update" in vars(owner)) for each in ALGORITHMS.values()
+)
+"""Classes that define the update of an algorithm."""
 FUNCTIONS = {
     "step": [(GoalVectorEnv, "step")],
-    "update": [(each, "update") for each in ALGORITHMS.values() if "update" in vars(each)],
+    "update": [(owner, "update") for owner in UPDATERS],
     "open": [(builtins, "open"), (os, "open")],
     "fsync": [(os, "fsync")],
     "rename": [(os, "replace"), (os, "rename")],

@@ -53,7 +53,7 @@ def plant(root: Path, field: str, place: str) -> Path:
     return module.with_name("imported")
 
 
-@numbered(shuffled(list(itertools.product(COMMANDS, FIELDS, PLACES))), short=20)
+@numbered(shuffled(list(itertools.product(COMMANDS, FIELDS, PLACES))), short=12)
 def test_command_imports_only_with_consent(case, rng, make_sandbox, tally):
     name, field, place = case
     sandbox, (words, writes) = make_sandbox(), COMMANDS[name]

@@ -77,7 +77,7 @@ def genuine(template, tmp_path_factory):
     return result
 
 
-@numbered(list(itertools.islice(itertools.cycle(PAIRS), FILES)), short=60)
+@numbered(list(itertools.islice(itertools.cycle(PAIRS), FILES)), short=40)
 def test_damaged_file_changes_no_result(case, rng, make_sandbox, genuine, tally):
     kind, damage = case
     pattern, damages, commands = KINDS[kind]

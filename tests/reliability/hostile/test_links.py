@@ -59,7 +59,7 @@ LINKS = {
 CASES = list(itertools.product(WRITERS, (name.replace("/", "\\") for name in NAMES), LINKS))
 
 
-@numbered(shuffled(CASES), short=20)
+@numbered(shuffled(CASES), short=16)
 def test_nothing_is_written_through_a_link(case, rng, make_sandbox, tally):
     writer, name, link = case
     sandbox = make_sandbox()
