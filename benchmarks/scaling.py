@@ -22,7 +22,8 @@ with make_envs(trainer.agent.spec, 20, "envpool", 2) as envs:
     trainer.learn()
 from pathlib import Path
 # Not getrusage, whose peak includes that of the parent process.
-status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+status = dict(line.split(":", 1) for line in lines)
 print(int(status["VmHWM"].split()[0]) / 2**20)
 """
 

@@ -40,7 +40,7 @@ def main() -> None:
     about = {"cores": default_threads(), "cpu": cpu_name()} | versions()
     results: dict[str, Any] = {"machine": about}
     if RESULTS.exists() and "--all" not in sys.argv:
-        results = json.loads(RESULTS.read_text())
+        results = json.loads(RESULTS.read_text(encoding="utf-8"))
         if results["machine"] != about:
             sys.exit(f"{RESULTS} comes from another machine or other versions: use --all")
     measures = {

@@ -71,7 +71,7 @@ def _check_settings(file: Path, place: str) -> Iterator[str]:
     if not file.with_suffix(".csv").exists():
         yield f"{place}: no metrics next to it"
     read_run_info_file(file)
-    config = json.loads(file.read_text())["config"]
+    config = json.loads(file.read_text(encoding="utf-8"))["config"]
     if upgrade_config(config) != config:
         yield f"{place}: settings have old names"
 
@@ -87,7 +87,7 @@ def _deviations(run: Run, planned: Config) -> Iterator[str]:
 
 def check_tables(results: Path) -> Iterator[str]:
     """Check tables, and that figures were drawn from the runs beside them."""
-    digests = json.loads((results / DIGESTS).read_text())
+    digests = json.loads((results / DIGESTS).read_text(encoding="utf-8"))
     current = run_digests(results)
     for study in find_studies(results):
         for name, summary in summarize_study(study).items():
@@ -95,7 +95,7 @@ def check_tables(results: Path) -> Iterator[str]:
             place = folder.relative_to(results).as_posix()
             for file, text in (("table.md", markdown(summary)), ("table.csv", as_csv(summary))):
                 path = folder / file
-                if not path.exists() or path.read_text() != text:
+                if not path.exists() or path.read_text(encoding="utf-8") != text:
                     yield f"{place}/{file} does not match its runs: run `make results`"
             if digests.get(place) != current[place]:
                 yield f"{place}: figures were drawn from other runs: run `make results`"
@@ -119,10 +119,10 @@ def check_pages(root: Path) -> Iterator[str]:
     results = root / "results"
     index = results / "README.md"
     for page in (index, *(study / "README.md" for study in find_studies(results))):
-        for link in LINK.findall(page.read_text()):
+        for link in LINK.findall(page.read_text(encoding="utf-8")):
             if "://" not in link and not (page.parent / link).exists():
                 yield f"{page.relative_to(root)}: broken link {link}"
-    lines = index.read_text().splitlines()
+    lines = index.read_text(encoding="utf-8").splitlines()
     if len(lines) > INDEX_LINES:
         yield f"results/README.md has {len(lines)} lines, at most {INDEX_LINES} are allowed"
     yield from _check_index(results, lines)

@@ -77,7 +77,7 @@ def docs_sections(root: Path) -> dict[tuple[str, str], Content]:
 
 
 def _read(path: Path) -> Any:
-    return json.loads(path.read_text())
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def generated_sections(root: Path) -> Iterator[tuple[Path, str, str]]:
@@ -88,13 +88,13 @@ def generated_sections(root: Path) -> Iterator[tuple[Path, str, str]]:
     """
     for study in find_studies(root / "results"):
         page, sections = study / "README.md", study_sections(study)
-        for name in MARK.findall(page.read_text()):
+        for name in MARK.findall(page.read_text(encoding="utf-8")):
             if name not in sections:
                 raise UserError(f"{page}: no code generates the section {name!r}")
             yield page, name, sections[name]()
     for (stem, name), content in docs_sections(root).items():
         pages = sorted((root / "docs").glob(f"{stem}.md"))
-        found = [page for page in pages if name in MARK.findall(page.read_text())]
+        found = [page for page in pages if name in MARK.findall(page.read_text(encoding="utf-8"))]
         if not found:
             raise UserError(f"no page docs/{stem}.md has the section {name!r}")
         for page in found:
@@ -105,8 +105,10 @@ def outdated_pages(root: Path) -> dict[Path, str]:
     """Return the new text of all pages whose sections are not up to date."""
     texts: dict[Path, str] = {}
     for page, name, content in generated_sections(root):
-        texts[page] = with_section(texts.get(page) or page.read_text(), name, content)
-    return {page: text for page, text in texts.items() if text != page.read_text()}
+        texts[page] = with_section(
+            texts.get(page) or page.read_text(encoding="utf-8"), name, content
+        )
+    return {page: text for page, text in texts.items() if text != page.read_text(encoding="utf-8")}
 
 
 def update_pages(root: Path) -> None:

@@ -63,5 +63,5 @@ def write_table(path: Path, table: Table) -> None:
 
 def read_table(path: Path) -> Table:
     """Read a table that `write_table` stored."""
-    data = json.loads(path.read_text())
+    data = json.loads(path.read_text(encoding="utf-8"))
     return tuple(data["heads"]), [tuple(row) for row in data["rows"]]

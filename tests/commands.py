@@ -117,7 +117,7 @@ def _run_command(
     for number, file, name in ((1, out, "stdout"), (2, err, "stderr")):
         with open(file, "wb") as stream:
             os.dup2(stream.fileno(), number)
-        setattr(sys, name, open(number, "w", closefd=False))  # noqa: SIM115
+        setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))  # noqa: SIM115
     multiprocessing.set_start_method(None, force=True)  # undo the setting of the fork server
     os.chdir(cwd)
     if prepare:

@@ -98,13 +98,13 @@ class Config(Validated):
                 f"{type(defaults['algo_config']).__name__}, got {type(self.algo_config).__name__}"
             )
         super().__post_init__()
+        object.__setattr__(self, "env_kwargs", to_json_types("env_kwargs", self.env_kwargs))
         if self.variant.partition("+")[0] in RECIPES:
             raise UserError(f"variant {self.variant!r} is the name of a recipe; choose another")
         if imports:
             _check_recipe(self, defaults)
             object.__setattr__(self, "critic", choose_critic(self.algo, self.critic))
             check_goal_mix(self.algo, self.replay.goal_weights)
-        object.__setattr__(self, "env_kwargs", to_json_types("env_kwargs", self.env_kwargs))
         if self.stop_at is not None and not self.schedule.eval_episodes:
             raise UserError("stop_at needs evaluations, but eval_episodes is 0")
 

@@ -32,10 +32,10 @@ def runs(tmp_path_factory):
         write_run(root / "stopped", [0.1, 0.2, 0.95], seed, epochs=9, stop_at=0.9, critic="bvn")
     for seed, losses in ((1, ("", 2, 4)), (2, (4, 4, 6))):
         late = write_run(root / "late", [0.1, 0.2, 0.3], seed, env_kwargs={"reward_type": "sparse"})
-        with open(late / "metrics.csv", newline="") as text:
+        with open(late / "metrics.csv", encoding="utf-8", newline="") as text:
             head, *rows = csv.reader(text)
         rows = [[*row, loss] for row, loss in zip(rows, losses, strict=True)]
-        with open(late / "metrics.csv", "w", newline="") as text:
+        with open(late / "metrics.csv", "w", encoding="utf-8", newline="") as text:
             csv.writer(text, lineterminator="\n").writerows([[*head, LATE], *rows])
     folder = root / "small/FetchReach/ddpg-mrn/seed-1"
     (folder / "policy.gif").write_bytes(b"GIF89a")

@@ -29,7 +29,7 @@ def test_table_matches_the_csvs(open_page, runs):
         shared = 3 if task == "FetchReach" else 2  # BVN has only two epochs on FetchPush
         for seed in range(1, len(curves) + 1):
             file = runs / "small" / task / f"ddpg-{critic}" / f"seed-{seed}" / "metrics.csv"
-            with open(file, newline="") as text:
+            with open(file, encoding="utf-8", newline="") as text:
                 finals.append(float(list(csv.DictReader(text))[shared - 1]["success"]))
         cell = page.locator(f'td[data-task="{task}"][data-method="ddpg-{critic}"]')
         assert cell.inner_text().split("\n")[0].removeprefix("★ ") == f"{100 * mean(finals):.1f}%"

@@ -1,6 +1,7 @@
 """Tests of the ONNX export: the same actions in onnxruntime."""
 
 import os
+import subprocess
 
 import numpy as np
 import onnx
@@ -13,6 +14,7 @@ import mrn
 from mrn.algorithms import ALGORITHMS, Policy
 from mrn.envs import find_task
 from mrn.integrations.onnx import export
+from tests.commands import MRN
 
 WALK = "tests.envs.custom_envs:Walk-v0"  # bounds [-1, 1] and [0, 4], float64
 
@@ -134,3 +136,13 @@ def test_actor_that_onnx_cannot_express_is_rejected(actor, message, tmp_path):
     with pytest.raises(mrn.UserError, match=f"'ddpg' {message}|'ddpg' .*{message}"):
         export(agent, tmp_path / "policy.onnx")
     assert not list(tmp_path.iterdir())
+
+
+def test_export_leaves_nothing_in_the_home_folder(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = os.environ | {"HOME": str(home), "XDG_CACHE_HOME": str(home / ".cache")}
+    command = [MRN, "export", "zoo:FetchReach", str(tmp_path / "policy.onnx")]
+    subprocess.run(command, env=environment, check=True, timeout=120)
+    assert (tmp_path / "policy.onnx").exists()
+    assert not list(home.rglob("*onnxruntime*"))  # its telemetry store

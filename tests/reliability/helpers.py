@@ -51,7 +51,9 @@ def in_a_terminal(*command: str, cwd: Path, columns: int = 160) -> tuple[int, st
 
 def children(pid: int) -> list[int]:
     path = Path(f"/proc/{pid}/task/{pid}/children")
-    return [int(child) for child in path.read_text().split()] if path.exists() else []
+    return (
+        [int(child) for child in path.read_text(encoding="utf-8").split()] if path.exists() else []
+    )
 
 
 class Terminal:

@@ -94,7 +94,7 @@ def test_policy_of_another_size_is_rejected(run, tmp_path):
 
 def test_forged_sizes_allocate_no_memory(run, tmp_path):
     """A file that claims larger networks than it has is rejected before they are allocated."""
-    Path("/proc/self/clear_refs").write_text("5")  # reset the peak memory
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # reset the peak memory
     before = peak_memory()
     for width, message in (
         (4096, "does not fit this agent"),
@@ -111,4 +111,6 @@ def test_forged_sizes_allocate_no_memory(run, tmp_path):
 
 def peak_memory() -> int:
     """Return the peak memory of this process in KiB."""
-    return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
+    return int(
+        re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text(encoding="utf-8"))[1]
+    )

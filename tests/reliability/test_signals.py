@@ -25,7 +25,7 @@ HANGS = "tests.envs.custom_envs:Hangs-v0"
 
 def alive(pid: int) -> bool:
     status = Path(f"/proc/{pid}/status")
-    return status.exists() and not re.search(r"State:\s+Z", status.read_text())
+    return status.exists() and not re.search(r"State:\s+Z", status.read_text(encoding="utf-8"))
 
 
 def start_with_workers(folder: Path, task: str = SLOW) -> tuple[Command, list[int]]:

@@ -21,7 +21,7 @@ COMMAND = "import mrn.cli; mrn.cli.main()"
 
 def cpu_seconds(pid: int) -> float:
     """Return the CPU time that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 

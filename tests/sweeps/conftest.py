@@ -13,7 +13,7 @@ def undisturbed(tmp_path_factory):
     own = tmp_path_factory.getbasetemp()
     folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "undisturbed"
     folder.mkdir(exist_ok=True)
-    with open(folder / "lock", "w") as lock:
+    with open(folder / "lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "complete").exists():
             output = finish(start_sweep(folder, "--jobs=2"))

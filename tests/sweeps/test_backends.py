@@ -164,4 +164,7 @@ def test_run_that_ignores_the_interrupt_is_killed_with_its_children(
         run_sweep([job], LocalBackend(1), Overview())
     assert "killed    FetchReach/ddpg-mrn/seed-1: it did not save" in capsys.readouterr().out
     state = Path(f"/proc/{(tmp_path / 'ready').read_text().strip()}/stat")
-    until(lambda: not state.exists() or state.read_text().split()[2] == "Z", seconds=10)
+    until(
+        lambda: not state.exists() or state.read_text(encoding="utf-8").split()[2] == "Z",
+        seconds=10,
+    )

@@ -26,10 +26,10 @@ def test_session_gets_the_niceness_of_the_sweep(autogroup, monkeypatch, niceness
 def test_blocked_write_is_retried(autogroup, monkeypatch):
     write, answers = Path.write_text, iter([BlockingIOError, BlockingIOError, None])
 
-    def write_text(path, text):
+    def write_text(path, text, encoding):
         if answer := next(answers):
             raise answer
-        return write(path, text)
+        return write(path, text, encoding)
 
     monkeypatch.setattr(os, "getpriority", lambda *_: 7)
     monkeypatch.setattr(child.time, "sleep", lambda _: None)

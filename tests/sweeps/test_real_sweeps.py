@@ -91,7 +91,10 @@ def test_interrupted_sweep_saves_and_resumes(undisturbed, tmp_path):
     niceness = min(19, os.getpriority(os.PRIO_PROCESS, 0) + 3)
     assert os.getpriority(os.PRIO_PROCESS, run) == niceness
     session = Path(f"/proc/{run}/autogroup")  # Linux with autogroup scheduling
-    assert not session.exists() or session.read_text().split()[-2:] == ["nice", str(niceness)]
+    assert not session.exists() or session.read_text(encoding="utf-8").split()[-2:] == [
+        "nice",
+        str(niceness),
+    ]
     sweep.send_signal(signal.SIGINT)
     assert re.search("SIGINT: saved; .*: the same command", finish(sweep, 130))
     assert not list(tmp_path.rglob(".lock"))

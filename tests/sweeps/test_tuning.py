@@ -214,7 +214,7 @@ def test_files_list_all_trials_and_check_the_best(tmp_path):
     folder = tmp_path / "runs/mine"
     trials = tune(SEARCH, folder, 8, CurveBackend(by_settings))
     best = best_trial(trials)
-    with open(folder / "trials.csv", newline="") as file:
+    with open(folder / "trials.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert sorted(int(row["trial"]) for row in rows) == list(range(8))
     assert int(rows[0]["trial"]) == best.number

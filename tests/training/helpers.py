@@ -26,7 +26,7 @@ def tiny_run(folder: Path, task: str = "FetchReach", **settings) -> mrn.Agent:
 
 
 def metrics(folder: Path, timings: bool = False) -> list[dict[str, str]]:
-    with open(folder / "metrics.csv", newline="") as file:
+    with open(folder / "metrics.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     hidden = () if timings else ("steps_per_second", "seconds")
     return [{k: v for k, v in row.items() if not k.endswith(hidden)} for row in rows]

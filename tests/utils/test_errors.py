@@ -20,7 +20,7 @@ def test_os_error_without_a_file_name_shows_the_source_line(capsys):
 
 def test_broken_pipe_other_than_stdout_is_raised(tmp_path, monkeypatch):
     """Only a closed stdout ends a command silently; see tests/cli/test_main.py."""
-    with open(tmp_path / "out", "w") as out:
+    with open(tmp_path / "out", "w", encoding="utf-8") as out:
         monkeypatch.setattr("sys.stdout", out)
         with pytest.raises(BrokenPipeError), report_errors():
             raise BrokenPipeError

@@ -85,8 +85,8 @@ def draw_figures(
         for name, figure in figures.items():
             written += save_figure(figure, folder / name)
         _warn_stale(folder, figures)
-        write_atomically(folder / "table.md", markdown(summary).encode())
-        write_atomically(folder / "table.csv", as_csv(summary).encode())
+        write_atomically(folder / "table.md", markdown(summary).encode(errors="backslashreplace"))
+        write_atomically(folder / "table.csv", as_csv(summary).encode(errors="backslashreplace"))
         written += [folder / "table.md", folder / "table.csv"]
         seeds = (runs for methods in tasks.values() for runs in methods.values())
         written += [_copy_metrics(run, folder) for runs in seeds for run in runs]

@@ -15,7 +15,7 @@ from mrn.analysis.tables import interval_label
 from mrn.utils.errors import UserError
 from mrn.utils.extras import import_extra
 from mrn.utils.intervals import Interval
-from mrn.utils.plotting import import_pyplot, method_colors, sort_methods
+from mrn.utils.plotting import import_pyplot, method_colors, plain_text, sort_methods
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +50,7 @@ def draw_curves(
     width = max(3.0 * columns, 6.0)
     figure = import_pyplot().figure(layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False)
-    shown, palette = display_names(methods), method_colors(methods)
+    shown, palette = _shown_names(methods), method_colors(methods)
     for panel in panels.flat[len(names) :]:
         panel.set_axis_off()
     for panel, task in zip(panels.flat, names, strict=False):
@@ -90,7 +90,7 @@ def draw_curves(
 def draw_aggregate(summary: Summary) -> "Figure":
     """Draw averages across tasks with intervals, and the probability of improvement."""
     methods = [aggregate.method for aggregate in summary.aggregates]
-    shown, palette = display_names(methods), method_colors(sort_methods(set(methods)))
+    shown, palette = _shown_names(methods), method_colors(sort_methods(set(methods)))
     average = "IQM" if summary.trimmed else "mean"
     parts: list[tuple[str, list[Interval | None]]] = [
         (f"final success ({average})", [a.success for a in summary.aggregates]),
@@ -98,7 +98,7 @@ def draw_aggregate(summary: Summary) -> "Figure":
     ]
     if any(a.improvement for a in summary.aggregates):
         better = [a.improvement for a in summary.aggregates]
-        parts.append((f"{summary.better}\nin mean over epochs", better))
+        parts.append((f"{plain_text(summary.better)}\nin mean over epochs", better))
     size = (3.0 * len(parts), 0.35 * len(methods) + 1.3)
     figure = import_pyplot().figure(figsize=size, layout="constrained")
     panels = figure.subplots(1, len(parts), sharey=True)
@@ -121,6 +121,10 @@ def draw_aggregate(summary: Summary) -> "Figure":
     bars = f"bars: {interval_label(counts)}" if known else "no interval"
     figure.supxlabel(f"{len(summary.tasks)} tasks; {bars}", fontsize=8)
     return figure
+
+
+def _shown_names(methods: list[str]) -> dict[str, str]:
+    return {method: plain_text(name) for method, name in display_names(methods).items()}
 
 
 def _x_values(run: Run, x_axis: XAxis) -> Array:
@@ -167,6 +171,7 @@ def _label(panel: "Axes", task: str, present: Methods, missing: list[str]) -> No
     counts = sorted({len(runs) for runs in present.values()})
     seeds = "" if not counts else f"{counts[0]}-{counts[-1]}" if len(counts) > 1 else str(counts[0])
     word = "seed" if seeds == "1" else "seeds"
+    task = plain_text(task)
     panel.set_title(f"{task} ({seeds} {word})" if seeds else task, fontsize=9)
     panel.set_ylim(-0.03, 1.03)
     ticker = import_extra("matplotlib.ticker", "report")

@@ -69,7 +69,7 @@ def write_report(
     }
     page = _render(data | page_data(runs, baseline))
     make_writable_folder(out)
-    write_atomically(out / "index.html", page.encode())
+    write_atomically(out / "index.html", page.encode(errors="backslashreplace"))
     return out / "index.html", finished
 
 
@@ -82,12 +82,12 @@ def _check_overwrite(page: Path, force: bool) -> None:
 def _render(data: dict[str, Any]) -> str:
     plotly = import_extra("plotly.offline", "report")
     folder = resources.files("mrn.analysis") / "page"
-    page = (folder / "report.html").read_text()
+    page = (folder / "report.html").read_text(encoding="utf-8")
     text = json.dumps(data, allow_nan=False).replace("<", "\\u003c")  # cannot close the script tag
     parts = {
-        "CSS": (folder / "report.css").read_text(),
+        "CSS": (folder / "report.css").read_text(encoding="utf-8"),
         "PLOTLY": plotly.get_plotlyjs(),
-        "JS": "\n".join((folder / name).read_text() for name in SCRIPTS),
+        "JS": "\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS),
         "DATA": text,
     }
     for name, part in parts.items():

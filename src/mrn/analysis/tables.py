@@ -32,7 +32,7 @@ def markdown(summary: Summary) -> str:
     notes = [*epoch_notes(summary), *(f"Warning: {text}." for text in summary.warnings)]
     notes += [f"Not counted: {text}." for text in summary.damaged]
     text = tables.markdown_table((header, rows)) + f"\n\n{_interval_notes(summary)}\n"
-    text += "".join(f"\n{note}\n" for note in notes)
+    text += "".join(f"\n{tables.one_line(note)}\n" for note in notes)
     if len(summary.tasks) < 2:
         return text
     header = ("method", "success", "mean over epochs", summary.better)
@@ -186,7 +186,8 @@ def as_csv(summary: Summary) -> str:
         + [f"own_epochs_to_{end}" for end in ends]
     )
     for row in summary.rows:
-        place = [row.task, row.method, len(row.seeds), row.epochs, row.planned, row.stride]
+        names = map(tables.csv_text, (row.task, row.method))
+        place = [*names, len(row.seeds), row.epochs, row.planned, row.stride]
         unknown = (float("nan"),) * 3
         one_seed = (row.wilson or unknown)[1:]
         values = [*row.success, row.std, *one_seed, *row.area]

@@ -6,6 +6,7 @@ import numpy as np
 
 from mrn.envs.tasks import TaskSpec
 from mrn.envs.vector import GoalVectorEnv, Observation, Step, as_observation, success_from_info
+from mrn.utils.errors import RunError
 
 OPTIONS: dict[str, dict[str, Any]] = {"FetchSlide-v4": {"initial_slide0": 0.05}}
 """EnvPool options by id that reproduce the initial states of Gymnasium-Robotics.
@@ -36,13 +37,21 @@ class EnvPoolEnv(GoalVectorEnv):
             import envpool
 
             self.close()
-            self.pool = envpool.make_gymnasium(
-                self.task.env_id,
-                num_envs=self.num_envs,
-                num_threads=self.threads,
-                seed=(seed + self.first) % 2**31,  # environment i draws from seed + i
-                **OPTIONS.get(self.task.env_id, {}),
-            )
+            try:
+                self.pool = envpool.make_gymnasium(
+                    self.task.env_id,
+                    num_envs=self.num_envs,
+                    num_threads=self.threads,
+                    seed=(seed + self.first) % 2**31,  # environment i draws from seed + i
+                    **OPTIONS.get(self.task.env_id, {}),
+                )
+            except (RuntimeError, MemoryError) as error:
+                text = " ".join(str(error).split())
+                raise RunError(
+                    f"EnvPool cannot start {self.num_envs} environments of {self.task.name} on "
+                    f"{self.threads} threads: {text or 'not enough memory'}; lower num_envs or "
+                    "threads, or allow more memory and processes (ulimit)"
+                ) from error
             self._check_sizes(self.pool.observation_space, self.pool.action_space)
             for _ in range(episode):
                 self.pool.reset()

@@ -9,6 +9,7 @@ import torch
 
 from mrn.envs.rewards import FetchReward, HandReward, Reward, Success
 from mrn.utils.errors import UserError
+from mrn.utils.json_tables import to_json_types
 from mrn.utils.validation import Bounds, Validated
 
 DEFAULT_EPOCHS = 50
@@ -45,6 +46,7 @@ class TaskSpec(Validated):
     def __post_init__(self) -> None:
         """Reject invalid values, which only a damaged or forged file has."""
         super().__post_init__()
+        to_json_types("env_kwargs", self.env_kwargs)
         low, high = self.action_low, self.action_high
         if not low or len(low) != len(high):
             raise UserError(

@@ -1,6 +1,7 @@
 """Export of policies to ONNX, to run them without PyTorch and without this package."""
 
 import logging
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,6 +47,8 @@ def export(agent: Agent, path: str | Path, force: bool = False) -> None:
     prepare_output_file(path, (".onnx",), force)
     import_extra("onnx", "onnx")
     import_extra("onnxscript", "onnx")
+    # Importing it would create a telemetry store in the home folder.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     runtime = import_extra("onnxruntime", "onnx")
     inputs = _sample_inputs(agent)
     try:

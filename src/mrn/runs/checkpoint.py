@@ -23,7 +23,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -55,7 +55,7 @@ from mrn.utils.files import (
     sync_folder,
     write_atomically,
 )
-from mrn.utils.validation import Validated, from_dict
+from mrn.utils.validation import Bounds, NonNegativeInt, PositiveInt, Validated, from_dict
 
 FORMAT = 1
 MAX_CHECKPOINTS = 2
@@ -66,11 +66,11 @@ class Manifest(Validated):
     """Content of checkpoint.json, without the configuration, the metrics and the rank states."""
 
     format: int
-    epoch: int
-    cycle: int
-    env_steps: int
-    updates: int
-    best: float
+    epoch: PositiveInt
+    cycle: NonNegativeInt
+    env_steps: NonNegativeInt
+    updates: NonNegativeInt
+    best: Annotated[float, Bounds(ge=-1, le=1)]
     clock: Clock = field(default_factory=Clock)  # missing in checkpoints of early versions
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from mrn.utils.errors import UserError
 from mrn.utils.files import read_limited, write_atomically
 from mrn.utils.renames import upgrade_columns
+from mrn.utils.tables import csv_text
 
 Row = dict[str, Any]
 
@@ -39,12 +40,17 @@ def check_columns(names: Any, where: str) -> None:
         UserError: They are not a tuple of unique names; `where` identifies them.
     """
     columns = [*COLUMNS, *names] if isinstance(names, tuple) else []
-    are_names = all(isinstance(name, str) and name for name in columns)
+    are_names = all(isinstance(name, str) and _is_name(name) for name in columns)
     if not (columns and are_names and len(set(columns)) == len(columns)):
         raise UserError(
             f"{where} must be a tuple of unique names other than {', '.join(COLUMNS)}, got "
             f"{names!r}"
         )
+
+
+def _is_name(name: str) -> bool:
+    """Return whether a column has a name, which spreadsheet programs do not run as a formula."""
+    return bool(name) and csv_text(name) == name
 
 
 def write_metrics(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
@@ -69,8 +75,14 @@ def read_metrics(path: Path) -> list[dict[str, float | None]]:
     except csv.Error as error:
         raise UserError(f"{path} is damaged: {error}; {remedy}") from None
     names = upgrade_columns(lines[0]) if lines else []
-    if not set(COLUMNS) <= set(names) or len(set(names)) < len(names):
-        raise UserError(f"{path} is not the metrics of a run: columns are missing or duplicated")
+    if (
+        not set(COLUMNS) <= set(names)
+        or len(set(names)) < len(names)
+        or not all(map(_is_name, names))
+    ):
+        raise UserError(
+            f"{path} is not the metrics of a run: columns are missing, duplicated or invalid"
+        )
     rows: list[dict[str, float | None]] = []
     for number, line in enumerate(lines[1:], start=1):
         try:

@@ -198,7 +198,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         return subprocess.check_output(
-            command, cwd=folder, env=env, stderr=subprocess.DEVNULL, text=True, timeout=10
+            command, cwd=folder, env=env, stderr=subprocess.DEVNULL, encoding="utf-8", timeout=10
         ).strip()
     except (OSError, subprocess.SubprocessError):
         return None

@@ -77,7 +77,7 @@ def apply_niceness(autogroup: Path = AUTOGROUP) -> None:
         return
     for _ in range(ATTEMPTS):
         try:
-            autogroup.write_text(str(niceness))
+            autogroup.write_text(str(niceness), encoding="utf-8")
             return
         except BlockingIOError:  # Linux accepts one write per 0.1 s, system-wide
             time.sleep(0.1)

@@ -59,7 +59,7 @@ def train_logged(settings: dict[str, Any], folder: Path, home: str, marker: Path
     with open_log(folder) as log:
         for number, stream in ((1, "stdout"), (2, "stderr")):  # this process trains nothing else
             os.dup2(log.fileno(), number)
-            setattr(sys, stream, open(number, "w", buffering=1, closefd=False))  # noqa: SIM115
+            setattr(sys, stream, open(number, "w", encoding="utf-8", buffering=1, closefd=False))  # noqa: SIM115
     try:
         train_job(settings, folder, home, progress=True)
     except UserError as error:

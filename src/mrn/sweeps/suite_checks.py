@@ -60,7 +60,7 @@ def check_structure(suite: "Suite") -> None:
     for name in LISTS.values():
         if not getattr(suite, name):
             raise UserError(f"{name} must not be empty")
-    if Path(suite.folder).is_absolute() or ".." in Path(suite.folder).parts:
+    if "\0" in suite.folder or Path(suite.folder).is_absolute() or ".." in Path(suite.folder).parts:
         raise UserError(f"folder must be inside the runs folder, got {suite.folder!r}")
     for kind, known in (("algo", suite.algos), ("task", suite.tasks)):
         for name, own in getattr(suite, kind).items():

@@ -4,8 +4,9 @@ import functools
 import itertools
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from mrn.utils.naming import NO_CRITIC, safe_name
 from mrn.utils.renames import upgrade_suite
 from mrn.utils.validation import Seed, Validated, from_dict
 
+MAX_RUNS = 100_000
+"""Maximum number of runs of a suite."""
 SEEDS = (100, 200, 300, 400, 500)
 
 
@@ -67,15 +70,18 @@ class Suite(Validated):
             UserError: A name is unknown, a setting is out of range, or a run occurs twice.
         """
         check_values(self)
+        lists: tuple[Sequence[Any], ...] = (self.seeds, self.tasks, self.recipes, self.pairs)
+        count = prod(map(len, (*lists, self.variant or ({},), *self.grid.values())))
+        if count > MAX_RUNS:
+            raise UserError(f"the suite has {count:,} runs; at most {MAX_RUNS:,} are allowed")
         combinations = [
             dict(zip(self.grid, values, strict=True))
             for values in itertools.product(*self.grid.values())
         ]
         variants = self.variant or ({},)
-        lists = (self.seeds, self.tasks, self.recipes, self.pairs, variants, combinations)
         configs = []
         seen: set[Path] = set()
-        for each in itertools.product(*lists):
+        for each in itertools.product(*lists, variants, combinations):
             config = self._config(*each)
             configs.append(resolve_epochs(config, task_of(config)))
             if config.folder in seen:
@@ -161,7 +167,7 @@ def find_suite(name: str) -> Suite:
 def _read_suite(path: Path) -> Suite:
     try:
         data = upgrade_suite(tomllib.loads(read_limited(path).decode()))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # a huge number, or deep nesting
         raise UserError(f"{path} is not valid TOML: {error}") from None
     try:
         check_top_level(data, Suite)

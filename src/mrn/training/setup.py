@@ -1,5 +1,6 @@
 """Preparation of a training run: resolved settings, trainer, environments and run folder."""
 
+import multiprocessing
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -23,10 +24,11 @@ from mrn.training.progress import TrainingProgress
 from mrn.training.schedule import resolve_epochs
 from mrn.training.trainer import Trainer
 from mrn.utils.device import default_threads, find_device, memory_errors, torch_threads
-from mrn.utils.errors import RunError
+from mrn.utils.errors import RunError, UserError
 from mrn.utils.naming import NO_CRITIC
 from mrn.utils.precision import Precision
 from mrn.utils.signals import InterruptHandler
+from mrn.utils.validation import is_unicode
 
 LESS_MEMORY = "lower hidden_dim, batch_size, num_envs or buffer_size"
 
@@ -113,13 +115,21 @@ def prepare_run(config: Config, folder: Path, resume: bool, ranks: Ranks) -> Run
         UserError: A name is unknown, or the environment, the device or `eval_interval` does not
             fit.
     """
+    if not is_unicode(str(folder)):  # TensorBoard and trackers could not write there
+        raise UserError(
+            f"run_dir must be valid Unicode text, got {str(folder)!r}; rename the folder, or set "
+            "PYTHONUTF8=1 if only the locale lacks its characters"
+        )
     if config.critic != NO_CRITIC:
         find_critic(config.critic)
     # config.json keeps the settings as given; only this process uses the original machine's.
     local = with_original_machine(config, folder) if resume else config
     device = find_device(local.device)
-    with start_limit(config.env_timeout) if config.async_envs else nullcontext():
-        task = find_task(config.task, config.reward_shift, config.env_kwargs)
+    try:
+        with start_limit(config.env_timeout) if config.async_envs else nullcontext():
+            task = find_task(config.task, config.reward_shift, config.env_kwargs)
+    except multiprocessing.TimeoutError as error:
+        raise UserError(f"cannot make environment {config.task!r}: {error}") from None
     return RunContext(
         config=resolve_epochs(config, task),
         folder=folder,

@@ -223,7 +223,13 @@ class Trainer:
             state = own.pop(f"generator.{name}")
             saved = tensors.pop(f"generator.{name}", torch.empty(0))
             if saved.shape == state.shape and saved.dtype == state.dtype:
-                generator.set_state(saved)
+                try:
+                    generator.set_state(saved)
+                except RuntimeError as error:
+                    raise UserError(
+                        f"the checkpoint is damaged: the state of random generator {name!r} is not "
+                        f"valid: {error}"
+                    ) from None
             else:  # saved on another type of device: continue with a new seed
                 purpose = f"{name} after {counters['updates']}"
                 generator.manual_seed(derive_seed(self.config.seed, purpose, self.ranks.rank))

@@ -93,7 +93,7 @@ def has_bfloat16(device: torch.device) -> bool:
 
 def _cpuinfo(name: str) -> str:
     """Return an entry of the first core in /proc/cpuinfo, or an empty string."""
-    lines = CPUINFO.read_text().splitlines() if CPUINFO.exists() else []
+    lines = CPUINFO.read_text(encoding="utf-8").splitlines() if CPUINFO.exists() else []
     entries = (line.partition(":") for line in lines)
     return next((value.strip() for key, _, value in entries if key.strip() == name), "")
 
@@ -108,7 +108,7 @@ def _cores() -> int:
     has_affinity = hasattr(os, "sched_getaffinity")
     available = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
     try:
-        quota, period = CPU_QUOTA.read_text().split()
+        quota, period = CPU_QUOTA.read_text(encoding="utf-8").split()
         return min(available, max(math.ceil(int(quota) / int(period)), 1))
     except (OSError, ValueError):  # no cgroup, or "max" (unlimited)
         return available

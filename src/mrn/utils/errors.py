@@ -145,6 +145,12 @@ def report_errors() -> Iterator[None]:
     except OSError as error:
         _print_error(f"error: {_describe_os_error(error)}")
         sys.exit(1 if error.filename is None else UserError.exit_code)
+    except UnicodeEncodeError as error:
+        if error.encoding != sys.getfilesystemencoding():
+            raise
+        name = ascii(error.object[error.start :][:40])
+        _print_error(f"error: the locale cannot encode the file name {name}; set PYTHONUTF8=1")
+        sys.exit(UserError.exit_code)
     except KeyboardInterrupt as interrupt:
         if not getattr(interrupt, "already_reported", False):
             _print_error(str(interrupt) or "interrupted")

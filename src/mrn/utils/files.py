@@ -75,7 +75,7 @@ def as_path(name: str, value: Any) -> Path:
     Raises:
         UserError: The value is not a path; `name` identifies it.
     """
-    if not isinstance(value, str | os.PathLike):
+    if not isinstance(value, str | os.PathLike) or "\0" in str(value):
         raise UserError(f"{name} must be a path, got {value!r}")
     return Path(value)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mrn.utils.extras import import_extra
 from mrn.utils.files import write_atomically
 from mrn.utils.naming import Method
+from mrn.utils.terminal import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,6 +69,11 @@ def sort_methods(methods: set[str]) -> list[str]:
     """Return methods in the paper's order of critics, others last."""
     rank = {critic: index for index, critic in enumerate(COLORS)}
     return sorted(methods, key=lambda m: (rank.get(Method.parse(m).critic, len(rank)), m))
+
+
+def plain_text(name: str) -> str:
+    """Return a name to draw as it is: Matplotlib would parse text between dollar signs as TeX."""
+    return printable(name).replace("$", r"\$")
 
 
 def save_figure(figure: "Figure", path: Path) -> list[Path]:

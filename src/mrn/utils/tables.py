@@ -9,6 +9,7 @@ from rich.table import Table as RichTable
 from mrn.utils.console import console
 from mrn.utils.errors import UserError
 from mrn.utils.files import read_limited, write_atomically
+from mrn.utils.terminal import printable
 
 Table = tuple[tuple[str, ...], Sequence[tuple[str, ...]]]
 """Column headers and rows."""
@@ -27,7 +28,26 @@ def markdown_table(table: Table) -> str:
     """Return a table as Markdown."""
     header, rows = table
     lines = [header, ("---",) * len(header), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join(f"| {' | '.join(map(_markdown_cell, line))} |" for line in lines)
+
+
+def _markdown_cell(text: str) -> str:
+    """Escape what would end a cell or a row."""
+    return one_line(text).replace("|", "\\|")
+
+
+def one_line(text: str) -> str:
+    """Replace line breaks by spaces, and escape other control characters."""
+    return printable(" ".join(text.splitlines()))
+
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+"""First characters of cells that spreadsheet programs run as a formula."""
+
+
+def csv_text(text: str) -> str:
+    """Return a name as a cell of a CSV file that spreadsheet programs show as text."""
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
 
 
 def with_section(page: str, name: str, text: str) -> str:

@@ -77,6 +77,8 @@ def check(name: str, value: Any, hint: Any) -> None:
         # bool is a subclass of int, but not a number for users.
         if not isinstance(value, allowed) or (isinstance(value, bool) and hint is not bool):
             raise UserError(f"{name} must be of type {hint.__name__}, got {value!r}")
+        if hint is str and not is_unicode(value):
+            raise UserError(f"{name} must be valid Unicode text, got {value!r}")
         if hint is float and not _is_finite(value):
             raise UserError(f"{name} must be a finite number, got {value!r}")
     elif hint is not Any:
@@ -84,6 +86,14 @@ def check(name: str, value: Any, hint: Any) -> None:
             f"{name} has the unsupported type {hint}: settings can be bool, int, float, str, "
             "Literal, a tuple of these such as tuple[int, ...], or one of these or None"
         )
+
+
+def is_unicode(text: Any) -> bool:
+    """Return whether text can be written to a file; JSON can contain half of a character."""
+    try:
+        return bool(text.encode("utf-8")) or not text
+    except UnicodeEncodeError:
+        return False
 
 
 def _is_finite(value: float) -> bool:

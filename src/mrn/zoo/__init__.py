@@ -23,7 +23,7 @@ COLUMNS = ("name", "trained by", "episodes", "minutes", "EnvPool", "Gymnasium")
 def entries() -> dict[str, dict[str, Any]]:
     """Return the cards of all policies, by name."""
     cards = sorted(FOLDER.glob(f"*/{CARD}"))
-    return {card.parent.name: json.loads(card.read_text()) for card in cards}
+    return {card.parent.name: json.loads(card.read_text(encoding="utf-8")) for card in cards}
 
 
 def find_entry(run: str | Path) -> Path | None:

@@ -67,7 +67,10 @@ class Confine(NamedTuple):
         tempfile.tempdir = None  # read TMPDIR again
         sys.path.append(str(self.root / SITE))
         sys.executable = "/bin/false"  # a sweep cannot train
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        used = (
+            int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0])
+            * resource.getpagesize()
+        )
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
         # Without capabilities, file permissions apply to root.
         header, none = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()

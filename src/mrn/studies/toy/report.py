@@ -165,5 +165,5 @@ def _write_csv(path: Path, rows: Iterable[Row]) -> None:
 
 
 def _read_csv(path: Path) -> list[Row]:
-    with open(path, newline="") as file:
+    with open(path, encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
