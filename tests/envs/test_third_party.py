@@ -42,7 +42,7 @@ def test_training_resumes_bit_identically_and_evaluates(task, tmp_path):
     tiny_run(tmp_path / "run", task, **settings, resume=True)
     assert same_run(tmp_path / "whole", tmp_path / "run")
 
-    agent = mrn.load(tmp_path / "run")
+    agent = mrn.load(tmp_path / "run", trust_code=True)
     result = agent.evaluate(episodes=2, seed=1)
     assert result == whole.evaluate(episodes=2, seed=1)
     assert (result.engine, result.episodes) == ("gymnasium", 2)

@@ -102,6 +102,6 @@ def start_in_terminal(*command: object) -> tuple[subprocess.Popen, Terminal]:
 def same_run(one: Path, other: Path) -> bool:
     """Return whether two runs have the same weights and metrics, except for timings."""
     assert metrics(one), "no metrics"
-    agents = [mrn.load(folder) for folder in (one, other)]
-    best = [mrn.load(folder, "best") for folder in (one, other)]
+    agents = [mrn.load(folder, trust_code=True) for folder in (one, other)]
+    best = [mrn.load(folder, "best", trust_code=True) for folder in (one, other)]
     return metrics(one) == metrics(other) and same_weights(*agents) and same_weights(*best)

@@ -97,9 +97,11 @@ def test_weights_may_name_another_environment_than_their_settings(run):
 
 def test_env_kwargs_of_a_file_need_consent(run):
     # Constructors may import what their arguments name, such as an environment to wrap.
-    forge(run, task="GymV26Environment-v0", env_kwargs={"env_id": "evil:Env-v0"})
-    with pytest.raises(mrn.UserError, match="runs its constructor with them. If you trust it"):
-        mrn.load(run)
+    for prefix in ("", "gymnasium:"):  # a module that is already imported
+        task, kwargs = f"{prefix}GymV26Environment-v0", {"env_id": "evil:Env-v0"}
+        forge(run, task=task, env_kwargs=kwargs)
+        with pytest.raises(mrn.UserError, match="runs its constructor with them. If you trust it"):
+            mrn.load(run)
 
 
 def test_checkpoint_cannot_name_another_module(run, monkeypatch, capsys):

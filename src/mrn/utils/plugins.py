@@ -53,7 +53,8 @@ def require_consent(
 ) -> None:
     """Check that the user allows the code that a file would run.
 
-    Modules that this process has already imported need no consent: their code has run.
+    Modules that this process has already imported need no consent: their code has run. Arguments
+    for an environment do, because its constructor may import what they name.
 
     Args:
         where: The file, for the error message.
@@ -67,8 +68,7 @@ def require_consent(
     foreign = {
         kind: name for kind, name in names.items() if module_of(name) and not is_loaded(name)
     }
-    named = module_of(names.get("environment"))  # then the user's program knows the environment
-    if trust_code or not (foreign or (passes_arguments and not named)):
+    if trust_code or not (foreign or passes_arguments):
         return
     if foreign:
         uses = " and ".join(f"the custom {kind} {name!r}" for kind, name in foreign.items())
