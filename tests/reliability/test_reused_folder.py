@@ -10,7 +10,8 @@ import pytest
 from mrn.runs.lock import RunLock, is_held
 from mrn.runs.null_run_dir import NullRunDir
 from mrn.utils.errors import RunError
-from tests.reliability.helpers import KILLED, start, wait_for
+from tests.reliability.helpers import start, wait_for
+from tests.reliability.kills import KILLED
 from tests.training.helpers import tiny_run
 
 LONG = "--cycles=6"

@@ -2,36 +2,32 @@
 
 from mrn.runs.layout import checkpoint_folders
 from tests.commands import mrn
-from tests.reliability.helpers import KILLED, Zygote, same_run
+from tests.reliability.helpers import same_run
+from tests.reliability.kills import KILLED, KillAt, train
 from tests.training.helpers import TINY, metrics, tiny_run
 
-TINIEST = TINY | {"num_envs": 1, "cycles": 1, "eval_episodes": 1, "gradient_steps": 1, "epochs": 6}
+TINIEST = TINY | {"num_envs": 1, "cycles": 1, "eval_episodes": 1, "gradient_steps": 1, "epochs": 5}
+IN_FOURTH_EPOCH = KillAt("step", 340)  # 50 steps of training and 50 of evaluation per epoch
+KILLS = (
+    (5, IN_FOURTH_EPOCH),
+    (1, KillAt("step", 1)),
+    # Around the writes with which a run begins: metrics, then settings.
+    *((5, IN_FOURTH_EPOCH), (1, KillAt("rename", 1)), (1, KillAt("rename", 1, "after"))),
+    *((5, IN_FOURTH_EPOCH), (1, KillAt("rename", 2)), (1, KillAt("rename", 2, "after"))),
+)
+"""checkpoint_every, and the moment of the kill, always before the first checkpoint."""
 
 
 def test_kills_before_the_first_checkpoint_never_lock_out_a_run(tmp_path, count):
-    folder, kills = tmp_path / "run", 0
-    with Zygote() as zygote:
-        assert zygote.run(tmp_path / "whole", **TINIEST) == 0
-        # Each time with another interval, and killed before a checkpoint: in the fourth epoch, at
-        # the first step, and around the writes with which a run begins (see RunDir.begin).
-        for every, kill in (
-            (5, ("step", 340, "before")),
-            (1, ("step", 1, "before")),
-            (5, ("step", 340, "before")),
-            (1, ("write", 1, "before")),
-            (1, ("write", 1, "after")),
-            (5, ("step", 340, "before")),
-            (1, ("write", 2, "before")),
-            (1, ("write", 2, "after")),
-        ):
-            settings = TINIEST | {"checkpoint_every": every}
-            assert zygote.run(folder, kill, **settings) == KILLED
-            assert not checkpoint_folders(folder)
-            assert len(metrics(folder)) in (0, 3)
-            kills += 1
-        assert zygote.run(folder, **TINIEST) == 0
+    folder = tmp_path / "run"
+    for every, kill in KILLS:
+        assert train(folder, kill, **TINIEST | {"checkpoint_every": every}) == KILLED
+        assert not checkpoint_folders(folder)
+        assert len(metrics(folder)) in (0, 3)
+    assert train(folder, **TINIEST) == 0
+    tiny_run(tmp_path / "whole", **TINIEST)
     assert same_run(tmp_path / "whole", folder)
-    count(f"killed with SIGKILL before the first checkpoint: {kills} times, started over")
+    count(f"killed with SIGKILL before the first checkpoint: {len(KILLS)} times, started over")
 
 
 def test_starting_over_is_announced(tmp_path):
