@@ -5,12 +5,15 @@ from types import SimpleNamespace
 
 import pytest
 
+import mrn
 from mrn import cli
+from mrn.runs.checkpoint import Checkpoints
 from mrn.sweeps import probe
 from mrn.sweeps.jobs import plan_jobs
 from mrn.sweeps.probe import Estimate, disk, estimate_sweep, makespan
 from mrn.sweeps.suites import Suite, find_suite
 from tests.sweeps.helpers import write_rows
+from tests.training.helpers import TINY
 
 GIB, MIB = 2**30, 2**20
 
@@ -56,6 +59,19 @@ def test_too_small_disk_is_reported_with_the_fix(tmp_path, fake_estimates):
     assert "NOT ENOUGH SPACE; choose another --runs." in text
     fake_estimates(free=20 * GIB)
     assert "NOT ENOUGH" not in estimate_sweep(jobs, 2, False, print)[1]
+
+
+def test_replay_files_are_counted_as_often_as_they_are_stored(tmp_path):
+    config = mrn.Config.of("FetchReach", **TINY)
+    trainer, envs = probe._trainer(config)
+    with envs:
+        while len(trainer.replay) < trainer.replay.capacity:
+            trainer.collect(envs)
+            trainer.cycle += 1
+    Checkpoints(tmp_path).save(trainer, [])
+    stored = sum(f.stat().st_size for f in (tmp_path / "checkpoints").glob("*replay-*"))
+    estimated = probe._probe_update(config).replay_bytes * len(trainer.replay)
+    assert stored == pytest.approx(estimated, rel=0.1)
 
 
 def test_disk_counts_existing_and_discarded_files(tmp_path):

@@ -4,7 +4,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mrn.runs.layout import METRICS
+from mrn.runs.layout import METRICS, run_file
 from mrn.runs.metrics import read_metrics
 from mrn.utils.errors import UserError
 from mrn.utils.extras import import_extra
@@ -27,7 +27,7 @@ def learning_curve(folder: Path | None, title: str) -> "Figure":
             "this agent has no run folder, so its metrics are unknown: load a run folder with "
             "mrn.load"
         )
-    file = folder / METRICS
+    file = run_file(folder, METRICS)
     rows = read_metrics(file) if file.exists() else []
     points = [(row["env_steps"], row["success"]) for row in rows if row["success"] is not None]
     if not points:

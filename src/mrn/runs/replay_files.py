@@ -12,6 +12,8 @@ from mrn.utils.files import UnreadableError, read_limited, write_atomically
 PATTERN = "*replay-*.safetensors"
 """Shell pattern of the names of replay files and their copies."""
 _COPY = "copy-"
+COPIES = 2
+"""How often each replay file is stored."""
 
 
 def original_name(file: Path) -> str:

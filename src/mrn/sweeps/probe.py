@@ -15,6 +15,7 @@ from rich.table import Table
 
 from mrn.config import Config
 from mrn.envs import GoalVectorEnv, make_envs
+from mrn.runs.replay_files import COPIES
 from mrn.sweeps.jobs import Job
 from mrn.sweeps.overview import duration
 from mrn.sweeps.suites import task_of
@@ -200,11 +201,11 @@ def _probe_update(config: Config) -> _Update:
         trainer.learn()
         trainer.mean_losses()
         seconds = (time.perf_counter() - started) / UPDATES
-    capacity = trainer.config.replay.buffer_size
+    replay = COPIES * trainer.replay.nbytes / trainer.config.replay.buffer_size
     checkpoint = sum(tensor.nbytes for tensor in trainer.tensors().values())
     weights = sum(tensor.nbytes for tensor in trainer.agent.state_dict().values())
     # A run keeps its last two checkpoints, and the latest and the best weights.
-    return _Update(seconds, trainer.replay.nbytes / capacity, 2 * checkpoint, 2 * weights)
+    return _Update(seconds, replay, 2 * checkpoint, 2 * weights)
 
 
 def _trainer(config: Config) -> tuple[Trainer, GoalVectorEnv]:
