@@ -14,6 +14,7 @@ from mrn.utils.device import ANY_GPU, visible_gpus
 from mrn.utils.extras import import_extra
 from mrn.utils.naming import safe_name
 from mrn.utils.tables import print_table
+from mrn.utils.terminal import show
 from mrn.utils.validation import PositiveInt, check
 
 SHOWN = 10
@@ -80,18 +81,18 @@ def tune(
     )
 
     counts = Counter(trial.state for trial in found)
-    print(f"{len(found)} trials: {', '.join(f'{n} {state}' for state, n in counts.items())}")
+    show(f"{len(found)} trials: {', '.join(f'{n} {state}' for state, n in counts.items())}")
     print_table(table(search, found, SHOWN))
     best = best_trial(found)
     if best is None:
-        print("No trial is complete.")
+        show("No trial is complete.")
         return
     is_default = " (the defaults)" if search.tuned(best) == search.defaults else ""
-    print(
+    show(
         f"Best: trial {best.number}{is_default}, mean success {best.success:.1%} on seeds "
         f"{', '.join(map(str, seeds))}"
     )
-    print(f"  {command(search, best)}")
-    print("The best of many trials is biased upward. Compare it with the defaults on new seeds:")
-    print(f"  mrn sweep {shlex.quote(str(folder / BEST))} --runs {shlex.quote(str(runs))}")
-    print(f"View the results: mrn report {shlex.quote(str(folder))}")
+    show(f"  {command(search, best)}")
+    show("The best of many trials is biased upward. Compare it with the defaults on new seeds:")
+    show(f"  mrn sweep {shlex.quote(str(folder / BEST))} --runs {shlex.quote(str(runs))}")
+    show(f"View the results: mrn report {shlex.quote(str(folder))}")

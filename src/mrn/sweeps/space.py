@@ -54,7 +54,7 @@ def find_space(algo: str) -> tuple[str, str]:
     file = folder / f"{algo}.toml"
     if not (algo.isidentifier() and file.is_file()):
         file = folder / f"{COMMON}.toml"
-    return file.read_text(), f"spaces/{file.name}"
+    return file.read_text(encoding="utf-8"), f"spaces/{file.name}"
 
 
 def read_space(path: Path | None, task: str, algo: str, critic: str, recipe: str) -> Space:
@@ -70,10 +70,14 @@ def read_space(path: Path | None, task: str, algo: str, critic: str, recipe: str
     Raises:
         UserError: The file does not exist, or a setting or value is not allowed.
     """
-    text, where = find_space(algo) if path is None else (read_limited(path).decode(), str(path))
+    where = str(path)
     try:
+        if path is None:
+            text, where = find_space(algo)
+        else:
+            text = read_limited(path).decode()
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also a huge number, or deep nesting
         raise UserError(f"{where} is not valid TOML: {error}") from None
     chosen = {"task": task, "algo": algo, "critic": critic, "recipe": recipe}
     try:
