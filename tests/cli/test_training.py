@@ -114,7 +114,7 @@ def test_help_lists_the_settings_of_the_algorithm(monkeypatch, capsys):
         ),
         (
             ["--algo=gcsl", "--discount=0.9"],
-            "discount is a setting of ddpg, td3, sac, wgcsl, mher, not",
+            "discount is a setting of ddpg, td3, sac, wgcsl, mher, .*mqe, not",
         ),
         (["--algo=sac", "--no-discount-weight"], "discount_weight is a setting of wgcsl, not of"),
         (["--algo", "gcsl", "--critic", "bvn"], "learns without a critic: leave 'bvn' out"),
