@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from safetensors import safe_open
 
+from mrn.analysis.run import NO_EPOCH
 from tests.reliability.hostile.sandbox import INTACT, OUT, RUNS, SUITE, VICTIM, Sandbox
 from tests.training.helpers import metrics
 
@@ -108,10 +109,9 @@ def judge(name: str, done: CompletedProcess, found: Any, genuine: Any) -> str:
         return "rejected"
     if found == genuine or (isinstance(found, Shown) and found.runs == genuine.runs):
         return "harmless"
-    assert isinstance(found, Shown), f"{name} accepts the damage: {found} instead of {genuine}"
-    victim, intact = Path(VICTIM), Path(INTACT)
-    left = [name for name in genuine.runs if not name.endswith(victim.name.removeprefix("seed-"))]
-    assert list(found.runs) == left, f"{name} shows {list(found.runs)}, not only {intact}"
-    assert all(found.runs[name] == genuine.runs[name] for name in left)
-    assert str(victim) in found.problems, f"{name} does not mention the damaged run"
+    assert isinstance(found, Shown), f"{name} accepts the damage"
+    left = {name: run for name, run in genuine.runs.items() if name.endswith(Path(INTACT).name[-1])}
+    assert found.runs == left, f"{name} accepts the damage: it shows {list(found.runs)}"
+    reasons = (VICTIM, NO_EPOCH)  # a run without metrics may have just started
+    assert any(reason in found.problems for reason in reasons), f"{name} hides the damaged run"
     return "marked"
