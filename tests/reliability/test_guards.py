@@ -106,8 +106,8 @@ def test_infinite_weights_are_not_saved(tmp_path):
     assert not (tmp_path / "checkpoints").exists()
 
 
-# Too small for the weights, for a replay file, and for the state.
-@pytest.mark.parametrize("limit", [2_000, 20_000, 40_000])
+# Too small for the events, for the weights, for a replay file, and for the state.
+@pytest.mark.parametrize("limit", [2_000, 6_000, 20_000, 40_000])
 def test_full_disk_leaves_earlier_checkpoints_untouched(whole, two_epochs, tmp_path, limit):
     """A limit on file sizes raises the same error as a full disk, for large files only."""
     folder = tmp_path / "run"

@@ -5,7 +5,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 import mrn
 from mrn.runs.metrics import COLUMNS
-from mrn.runs.tensorboard import scalars, tag
+from mrn.runs.tensorboard import Events, scalars, tag
 from tests.training.helpers import metrics, tiny_run
 
 
@@ -76,3 +76,13 @@ def test_folder_with_other_events_is_not_touched(tmp_path):
     with pytest.raises(mrn.UserError, match="nothing was overwritten"):
         tiny_run(tmp_path)
     assert (tmp_path / "events" / "precious").read_text() == "keep"
+
+
+def test_event_files_sort_by_their_creation(tmp_path):
+    """Readers sort by name; another order would keep the points that a resumed run repeats."""
+    config, paths = mrn.Config.of("FetchReach"), []
+    for step in range(20):
+        events = Events(tmp_path, config, step)
+        events.close()
+        paths.append(events.path)
+    assert sorted(paths) == paths

@@ -46,7 +46,8 @@ class Events:
         from torch.utils.tensorboard.summary import hparams
 
         self.event = Event
-        name = f"{time.time():010.0f}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}"
+        # Readers sort by name, and a run may resume within a second.
+        name = f"{time.time():017.6f}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}"
         self.path = folder / f"events.out.tfevents.{name}"
         folder.mkdir(exist_ok=True)
         self.file = open_own(self.path, "xb")
@@ -91,7 +92,9 @@ class Events:
             self.file.write(content.getvalue())
             self.file.flush()
         except OSError as error:
-            raise RunError(f"cannot write {self.path}: {error.strerror}") from error
+            raise RunError(
+                f"cannot write {self.path}: {error.strerror}; checkpoints are untouched"
+            ) from error
 
     def close(self) -> None:
         """Close the event file."""
