@@ -153,6 +153,15 @@ mrn.train(walk, run_dir={str(run)!r}, resume=True, progress=False, **longer)
     assert metrics(run) == metrics(tmp_path / "straight")
 
 
+def test_stored_arguments_need_consent(tmp_path):
+    tiny_run(tmp_path, task=Walk, env_kwargs={"max_episode_steps": 8}, epochs=1)
+    with pytest.raises(mrn.UserError, match="uses env_kwargs.*trust_code=True"):
+        mrn.load(tmp_path, env=Walk)
+    agent = mrn.load(tmp_path, env=Walk, trust_code=True)
+    assert agent.evaluate(2).episodes == 2
+    assert len(metrics(agent.learn(1, progress=False).run_dir)) == 2
+
+
 def test_env_is_only_for_objects(tmp_path):
     tiny_run(tmp_path, task=ID, epochs=1)
     with pytest.raises(mrn.UserError, match="trained on .*Walk-v0, a name: remove env"):
