@@ -23,7 +23,7 @@ from mrn.utils.validation import Bounds
 
 COMMANDS = {
     "Train and evaluate": ("train", "resume", "eval", "export", "video"),
-    "Compare runs": ("sweep", "figures", "report", "inspect"),
+    "Compare runs": ("sweep", "tune", "figures", "report", "inspect"),
 }
 """Headings of the page and their commands; all others follow under `OTHER`."""
 OTHER = "List, check and study"

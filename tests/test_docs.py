@@ -4,6 +4,7 @@ import re
 
 import mrn
 from mrn.algorithms import ALGORITHMS
+from mrn.sweeps.space import read_space
 from mrn.sweeps.suites import find_suite
 from mrn.utils.tables import markdown_table, with_section
 from scripts.critic_scale import scale_table as starts_table
@@ -39,3 +40,15 @@ def test_algorithms_page_documents_each_algorithm_and_its_defaults():
 def test_differences_page_has_the_current_initial_values():
     page = (DOCS / "differences.md").read_text()
     assert with_section(page, "starts", markdown_table(starts_table())) == page
+
+
+def test_documented_search_spaces_are_valid(tmp_path):
+    text = re.search(r"```toml\n(.*?)```", (DOCS / "tune.md").read_text(), re.S)[1]
+    file = tmp_path / "space.toml"
+    file.write_text(text)
+    space = read_space(file, "FetchPush", "ddpg", "auto", "fast")
+    assert list(space.searched) == ["learning_rate", "action_penalty", "batch_size", "critic"]
+    assert space.fixed == {"epochs": 8, "hidden_dim": 128}
+    example = DOCS.parent / "examples" / "reach_space.toml"
+    space = read_space(example, "FetchReach", "ddpg", "auto", "fast")
+    assert space.values_in(mrn.Config.of("FetchReach", recipe="fast")) is not None

@@ -22,6 +22,12 @@ def runs(tmp_path_factory):
     for seed, success in enumerate(FIVE, start=1):
         write_run(root / "level", success, seed)
         write_run(root / "level", success[::-1], seed, critic="bvn")
+    write_run(root / "search", [0.1, 0.3], 1, variant="trial-000")
+    write_run(root / "search", [0.1], 1, epochs=2, variant="trial-001")
+    (root / "search/trials.csv").write_text(
+        "trial,state,success,evaluations,method,problem,tau\n"
+        "0,complete,0.2,2,ddpg-mrn+trial-000,,<b>0.1</b>\n1,pruned,0.1,1,ddpg-mrn+trial-001,,0.5\n"
+    )
     for seed in range(7):
         write_run(root / "seven", [seed * seed / 36], seed)
     write_run(root / NAMED, [0.25, 0.75], 1)

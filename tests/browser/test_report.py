@@ -53,6 +53,19 @@ def test_table_matches_the_csvs(open_page, runs):
     assert alone.inner_text().split("\n") == ["90.5%", "84.1 to 96.9 (2 seeds)"]
 
 
+def test_trials_of_a_search_are_listed(open_page):
+    page = open_page(fragment="experiment=search")
+    lines_shown = page.locator("#trials-table tr")
+    assert [lines_shown.nth(k).inner_text().split() for k in range(3)] == [
+        ["trial", "state", "mean", "success", "evaluations", "tau"],
+        ["0", "complete", "20.0%", "2", "<b>0.1</b>"],  # text, never parsed as HTML
+        ["1", "pruned", "10.0%", "1", "0.5"],
+    ]
+    assert page.locator("#methods input").count() == 1  # the pruned trial is not compared
+    page.select_option("#experiment", "small")
+    assert page.locator("#trials").is_hidden()
+
+
 def test_tied_methods_have_no_star(open_page):
     page = open_page(fragment="experiment=level&measure=area")
     assert page.locator("#overview td.best").count() == 0
@@ -224,7 +237,9 @@ def test_copy_command_and_download_csv(open_page, runs):
 def test_markup_in_names_is_shown_as_text(open_page):
     page = open_page(fragment="")
     shown = page.locator("#experiment option").all_inner_texts()
-    assert shown == [NAMED, "late", "level", "recipes", "seven", "small", "stopped"]
+    assert shown == [
+        NAMED, "late", "level", "recipes", "search", "seven", "small", "stopped",
+    ]  # fmt: skip
     page.locator("#runs summary").nth(1).click()
     assert NAMED in page.locator("#runs").inner_text()
     command = page.locator("#runs pre").inner_text()

@@ -117,13 +117,11 @@ def open_sweep(work: "Sweep") -> Iterator[InterruptHandler]:
         Interrupted: A signal arrived in the block; all runs have saved or were killed.
     """
     with work.overview, InterruptHandler("waiting for the runs to save") as interruption:
-        try:
-            yield interruption
-        finally:
+        with closing(work.backend):
             try:
-                work.stop()
+                yield interruption
             finally:
-                work.backend.close()
+                work.stop()
         if interruption.received:
             raise interruption.end("the same command")
 
@@ -159,11 +157,11 @@ class Sweep:
 
     def cancel(self, job: Job) -> None:
         """Drop a waiting job; let a running one save and exit without restarting it."""
-        if job in self.waiting:
-            self.waiting.remove(job)
-        elif job in self.running:
+        if job in self.running:
             self.canceled.add(job)
             self._attempt(job, self.running[job].stop)
+        else:
+            self.waiting.remove(job)
 
     def start(self) -> None:
         """Start waiting jobs up to the capacity of the backend."""

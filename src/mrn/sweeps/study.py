@@ -80,8 +80,8 @@ class Study:
     def add(self) -> Trial:
         """Choose the settings of the next trial; call it in `locked`.
 
-        The first trial has the recipe's settings, if they are in the space. The settings of others
-        depend only on the trials so far and the seed, so a restarted search continues alike.
+        The first trial has the recipe's settings, if they are in the space. Later settings depend
+        only on the trials so far and the seed, so a restarted search makes the same choices.
 
         Raises:
             UserError: The combination of settings is not allowed.
