@@ -11,7 +11,7 @@ setup: .venv/dev
 # Dependencies of training only.
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(INSTALL) -e .
+	$(INSTALL) -e '.[train]'
 	touch $@
 
 .venv/dev: .venv/ready

@@ -247,5 +247,5 @@ def test_plot_needs_evaluations(run, tmp_path, monkeypatch):
     with pytest.raises(mrn.UserError, match="no evaluation to plot"):
         tiny_run(tmp_path / "run", epochs=1, eval_episodes=0).plot()
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(mrn.UserError, match="matplotlib is missing: pip install.*matplotlib"):
+    with pytest.raises(mrn.UserError, match=r"matplotlib is missing: pip install .*\[report\]"):
         agent.plot()

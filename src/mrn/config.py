@@ -63,7 +63,7 @@ class Config(Validated):
     stop_at: Fraction | None = None
     """Stop after the first evaluation with at least this success rate, for example 0.95."""
     engine: str = "auto"
-    """Simulation engine: `envpool`, `gymnasium`, or `auto` (EnvPool if it has the task)."""
+    """Simulation engine: `envpool`, `gymnasium`, or `auto` (EnvPool if possible)."""
     async_envs: bool = False
     """Run each Gymnasium environment in its own process."""
     env_timeout: Annotated[float, Bounds(ge=1e-3, le=1e6)] = 60.0

@@ -1,5 +1,7 @@
-"""The version of this package."""
+"""Name and version of this package."""
 
 from importlib import metadata
 
-__version__ = metadata.version("mrn")
+DISTRIBUTION = "mrn-rl"
+"""Name to install the package by, as in `pip install`."""
+__version__ = metadata.version(DISTRIBUTION)

@@ -47,7 +47,7 @@ def test_export(run, tmp_path, monkeypatch, capsys):
     assert existing.read_text() == "mine"
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "onnxscript", None)
-        hint = "onnxscript is missing: pip install 'onnx>="
+        hint = "onnxscript is missing: pip install 'mrn-rl[onnx]'"
         assert hint in error("policy.onnx", "--force")
     assert existing.read_text() == "mine"
     run_command(monkeypatch, "export", "run", "policy.onnx", "--force")
@@ -76,7 +76,7 @@ def test_video(run, tmp_path, monkeypatch, capsys):
         with monkeypatch.context() as without:
             without.setitem(sys.modules, package, None)
             name = package.partition(".")[0]
-            hint = f"{name} is missing: pip install 'imageio-ffmpeg>="
+            hint = f"{name} is missing: pip install 'mrn-rl[video]'"
             assert hint in error(f"video.{suffix}")
     assert sorted(path.name for path in tmp_path.rglob("*.*")) == ["latest.safetensors"]
     out = video("--episodes", "1")

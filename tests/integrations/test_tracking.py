@@ -165,7 +165,7 @@ def test_invalid_tracker_exits_before_writing(tmp_path, monkeypatch, capsys):
     assert unknown in error("--track", "wandby")
     for name in ("wandb", "trackio"):
         monkeypatch.setitem(sys.modules, name, None)
-        assert f"{name} is missing: pip install '{name}>=" in error("--track", name)
+        assert f"{name} is missing: pip install 'mrn-rl[{name}]'" in error("--track", name)
     assert not list(tmp_path.iterdir())
 
 

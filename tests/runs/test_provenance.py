@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from mrn.envs import engines
 from mrn.runs.provenance import commit, read_config, read_run_info
 from tests.training.helpers import tiny_run
 
@@ -110,7 +112,8 @@ def test_changed_versions_warn_and_are_recorded(tmp_path):
         tiny_run(tmp_path / "run", resume=True)
     read = read_run_info(tmp_path / "run")
     assert read.versions == now
-    place = {"cpu": "Abacus", "threads": "1", "device": "cpu", "precision": "float32"}
+    place = {"cpu": "Abacus", "engine": "envpool", "threads": "1", "device": "cpu"}
+    place |= {"precision": "float32"}
     assert read.earlier_versions == [before | place]
     assert int(read.machine["cores"]) >= 1
     with warnings.catch_warnings():
@@ -141,6 +144,25 @@ def test_resumed_run_keeps_its_number_of_threads(tmp_path, monkeypatch):
     assert [count for count in used if count != 1] == [2, 2, 3, 3]
     assert read_config(tmp_path).threads is None  # the setting itself stays open for other machines
     assert read_run_info(tmp_path).machine["threads"] == "3"
+
+
+def test_resumed_run_keeps_its_engine(tmp_path, monkeypatch):
+    """A run started without EnvPool stays on Gymnasium after EnvPool is installed."""
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "envpool", None)
+        engines._warn_without_envpool.cache_clear()
+        with pytest.warns(UserWarning, match="EnvPool is not installed: tasks run") as caught:
+            tiny_run(tmp_path, epochs=1)
+    assert len(caught) == 1
+    assert read_run_info(tmp_path).machine["engine"] == "gymnasium"
+    assert read_config(tmp_path).engine == "auto"
+    tiny_run(tmp_path, epochs=2, resume=True)
+    assert read_run_info(tmp_path).machine["engine"] == "gymnasium"
+    file = tmp_path / "config.json"
+    file.write_text(file.read_text().replace('"engine": "gymnasium"', '"engine": "envpool"'))
+    monkeypatch.setitem(sys.modules, "envpool", None)
+    with pytest.warns(UserWarning, match="engine was envpool, now gymnasium"):
+        tiny_run(tmp_path, epochs=3, resume=True)
 
 
 def test_resumed_run_keeps_its_type_of_device(tmp_path, monkeypatch):

@@ -126,7 +126,7 @@ def test_figures_csv_files_and_tables(tmp_path, monkeypatch):
 
 def test_missing_matplotlib_is_reported_before_training(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(UserError, match=r"matplotlib is missing: pip install 'matplotlib"):
+    with pytest.raises(UserError, match=r"matplotlib is missing: pip install 'mrn-rl\[report\]'"):
         toy_report.run(tmp_path / "toy")
     assert not list(tmp_path.iterdir())
 

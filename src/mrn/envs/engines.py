@@ -2,6 +2,8 @@
 
 import warnings
 from collections.abc import Mapping
+from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 from mrn.envs.envpool_engine import EnvPoolEnv
@@ -20,6 +22,42 @@ def engines_of(env_id: str, env_kwargs: Mapping[str, Any] | None = None) -> tupl
     return ("envpool", "gymnasium") if native else ("gymnasium",)
 
 
+def choose_engine(task: TaskSpec, engine: str = "auto") -> str:
+    """Return the engine that simulates a task; `auto` is the task's default if it is installed.
+
+    Raises:
+        UserError: The engine is unknown, does not support the task, or is not installed.
+    """
+    lookup("engine", engine, dict.fromkeys(ENGINES))
+    supported = engines_of(task.env_id, task.env_kwargs)
+    if engine not in ("auto", *supported):
+        suffix = " with env_kwargs" if task.env_kwargs else ""
+        raise UserError(
+            f"engine {engine!r} does not support {task.name!r}{suffix}, only the tasks that "
+            "`mrn tasks` lists; use engine 'gymnasium' or 'auto'"
+        )
+    chosen = supported[0] if engine == "auto" else engine
+    if chosen == "envpool" and find_spec("envpool") is None:
+        if engine == "envpool":
+            raise UserError(
+                "engine 'envpool' is not installed: pip install envpool, which not every platform "
+                "has, or use engine 'gymnasium'"
+            )
+        _warn_without_envpool()
+        return "gymnasium"
+    return chosen
+
+
+@cache  # one warning per process: training and evaluation create environments separately
+def _warn_without_envpool() -> None:
+    warnings.warn(
+        "EnvPool is not installed: tasks run on Gymnasium-Robotics, which is slower and draws "
+        "other episodes for the same seed. If there is a wheel for this platform: pip install "
+        "envpool",
+        stacklevel=4,
+    )
+
+
 def make_envs(
     task: TaskSpec,
     num_envs: int,
@@ -36,25 +74,17 @@ def make_envs(
     Args:
         task: The task.
         num_envs: Number of environments.
-        engine: `envpool`, `gymnasium`, or `auto` for the task's default.
+        engine: `envpool`, `gymnasium`, or `auto` for the task's default if it is installed.
         threads: Number of EnvPool threads.
         async_envs: Run each Gymnasium environment in a worker process.
         env_timeout: Seconds to wait for a worker process.
         first: Index of the first environment among all ranks.
 
     Raises:
-        UserError: The engine is unknown or does not support the task, or the environment's sizes
-            do not match the task.
+        UserError: The engine is unknown, not installed or does not support the task, or the
+            environment's sizes do not match the task.
     """
-    lookup("engine", engine, dict.fromkeys(ENGINES))
-    supported = engines_of(task.env_id, task.env_kwargs)
-    if engine not in ("auto", *supported):
-        suffix = " with env_kwargs" if task.env_kwargs else ""
-        raise UserError(
-            f"engine {engine!r} does not support {task.name!r}{suffix}, only the tasks that "
-            "`mrn tasks` lists; use engine 'gymnasium' or 'auto'"
-        )
-    if (supported[0] if engine == "auto" else engine) == "envpool":
+    if choose_engine(task, engine) == "envpool":
         if async_envs:
             warnings.warn(
                 f"async_envs has no effect for {task.name!r}: EnvPool runs its environments in "

@@ -1,17 +1,22 @@
 """Exclusive lock on a run folder."""
 
 import errno
-import fcntl
 import os
 import time
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from mrn.runs.layout import LOCK
 from mrn.runs.open_folder import OpenFolder
 from mrn.utils.errors import RunError, UserError
 from mrn.utils.files import open_own, open_regular
+
+fcntl: Any
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows
+    fcntl = None
 
 _NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS)
 """Error codes of `flock` on storage without file locks, such as some network file systems."""
@@ -39,9 +44,16 @@ class RunLock:
 
         Raises:
             LockedError: Another process holds the lock.
-            UserError: The storage does not support locks, or `.lock` is not a file of ours.
+            UserError: The system or the storage does not support locks, or `.lock` is not a file
+                of ours.
             OSError: The folder is not writable.
         """
+        if fcntl is None:
+            raise UserError(
+                "training needs the file locks of Linux or macOS, which keep two processes from "
+                "writing to the same run: on Windows, train in WSL. Policies can be loaded and "
+                "evaluated here"
+            )
         self._path = folder / LOCK
         try:
             self._folder, self._file = _open_locked(folder)
@@ -139,6 +151,8 @@ def _holder(path: Path) -> str:
 
 def is_held(folder: Path) -> bool:
     """Return whether a process on any machine with this storage holds the lock."""
+    if fcntl is None:
+        return False
     return _is_locked(folder, os.O_DIRECTORY) or _is_locked(folder / LOCK, os.O_NOFOLLOW)
 
 

@@ -20,10 +20,11 @@ from mrn.utils.device import describe_machine
 from mrn.utils.errors import UserError
 from mrn.utils.files import parse_json, read_error, read_limited
 from mrn.utils.plugins import TRUST_FLAG, is_custom
+from mrn.version import __version__
 
-MACHINE_ENTRIES = ("cpu", "device", "threads", "precision")
-"""Properties of the machine and of its use that affect floating-point rounding."""
-_PACKAGES = ("mrn", "torch", "numpy", "envpool", "gymnasium", "gymnasium-robotics", "mujoco")
+MACHINE_ENTRIES = ("cpu", "engine", "device", "threads", "precision")
+"""Properties of the machine and of its use that affect results, if only by rounding."""
+_PACKAGES = ("torch", "numpy", "envpool", "gymnasium", "gymnasium-robotics", "mujoco")
 
 
 def read_config(path: Path, trust_code: bool | None = None) -> Config:
@@ -93,20 +94,24 @@ def _as_strings(table: Any) -> dict[str, str]:
 
 
 def with_original_machine(config: Config, path: Path) -> Config:
-    """Fill unset `threads`, `device` and `precision` with the values the run started with.
+    """Fill unset `engine`, `threads`, `device` and `precision` with the run's original values.
 
     Another number of threads, or a new GPU, would change the order of floating-point sums. If the
-    original GPU is gone, or bfloat16 instructions are missing, the run resumes without them.
+    original GPU or EnvPool is gone, or bfloat16 instructions are missing, the run resumes without
+    them.
     """
     original = read_run_info(path).machine if (path / CONFIG).exists() else {}
     threads = int(original["threads"]) if original.get("threads", "").isdecimal() else None
     keep_cpu = config.device == "auto" and original.get("device") == "cpu"
     device = "cpu" if keep_cpu else config.device
+    # EnvPool may have been installed since.
+    keep_gymnasium = config.engine == "auto" and original.get("engine") == "gymnasium"
+    engine = "gymnasium" if keep_gymnasium else config.engine
     settings: Any = config.algo_config
     if settings.precision == "auto" and "precision" in original:
         settings = replace(settings, precision=original["precision"])
     threads = config.threads or threads
-    return replace(config, threads=threads, device=device, algo_config=settings)
+    return replace(config, engine=engine, threads=threads, device=device, algo_config=settings)
 
 
 def resume_command(path: Path, config: Config, processes: int = 1) -> str:
@@ -141,7 +146,7 @@ def provenance(path: Path | None, machine: Mapping[str, str]) -> dict[str, Any]:
 
     Args:
         path: The folder of a run to resume, or None for a new run.
-        machine: `threads`, `device` and `precision` of the run.
+        machine: `engine`, `threads`, `device` and `precision` of the run.
     """
     hardware, current, earlier = {**describe_machine(), **machine}, versions() | commit(), []
     if path and (path / CONFIG).exists():
@@ -169,7 +174,7 @@ def provenance(path: Path | None, machine: Mapping[str, str]) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that affect results."""
-    found = {"python": platform.python_version()}
+    found = {"python": platform.python_version(), "mrn": __version__}
     for package in _PACKAGES:
         try:
             found[package] = metadata.version(package)

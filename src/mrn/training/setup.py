@@ -12,6 +12,7 @@ from mrn.config import Config
 from mrn.critics import find_critic
 from mrn.distributed import Ranks
 from mrn.envs import GoalVectorEnv, Task, find_task, make_envs
+from mrn.envs.engines import choose_engine
 from mrn.envs.gymnasium_engine import start_limit
 from mrn.envs.tasks import OBJECT_PREFIX
 from mrn.runs.checkpoint import Checkpoints
@@ -42,6 +43,7 @@ class RunContext:
     folder: Path
     resume: bool
     task: Task
+    engine: str
     device: torch.device
     threads: int
     precision: Precision
@@ -82,7 +84,7 @@ class RunContext:
         return make_envs(
             self.task.spec,
             count,
-            config.engine,
+            self.engine,
             self.threads,
             config.async_envs,
             config.env_timeout,
@@ -101,6 +103,7 @@ class RunContext:
             metrics=metrics,
             processes=self.ranks.size,
             machine={
+                "engine": self.engine,
                 "threads": str(self.threads),
                 "device": self.device.type,
                 "precision": self.precision,
@@ -109,7 +112,7 @@ class RunContext:
 
 
 def prepare_run(config: Config, folder: Path, resume: bool, ranks: Ranks) -> RunContext:
-    """Check the names in the settings, and resolve task, device, threads, precision and epochs.
+    """Check the names in the settings, and resolve what they leave open, such as the device.
 
     Raises:
         UserError: A name is unknown, or the environment, the device or `eval_interval` does not
@@ -135,6 +138,7 @@ def prepare_run(config: Config, folder: Path, resume: bool, ranks: Ranks) -> Run
         folder=folder,
         resume=resume,
         task=task,
+        engine=choose_engine(task.spec, local.engine),
         device=device,
         threads=local.threads or default_threads(),
         precision=resolve_precision(local, device, ranks),

@@ -8,6 +8,7 @@ from types import ModuleType
 
 from mrn.utils.errors import UserError
 from mrn.utils.plugins import describe_error
+from mrn.version import DISTRIBUTION
 
 
 def import_extra(module: str, extra: str) -> ModuleType:
@@ -25,21 +26,30 @@ def import_extra(module: str, extra: str) -> ModuleType:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name and f"{module}.".startswith(f"{error.name}."):
-            raise UserError(f"{package} is missing: pip install {_requirements(extra)}") from None
+            raise UserError(f"{package} is missing: {_install(extra)}") from None
         raise _broken(package, error, extra) from error
     except Exception as error:  # a broken package can raise anything
         raise _broken(package, error, extra) from error
 
 
-def _requirements(extra: str) -> str:
-    """Return the requirements of an extra, quoted for a shell.
+def import_training(module: str) -> ModuleType:
+    """Import a module of this package that needs the extra `train`.
 
-    The packages themselves rather than 'mrn[EXTRA]', because the package of that name on PyPI is
-    unrelated, and rather than '.[EXTRA]', because there may be no clone.
+    Raises:
+        UserError: A package of the extra is missing; ends with the install command.
     """
-    marker = re.compile(rf"""^(.*?)\s*;\s*extra == ['"]{re.escape(extra)}['"]$""")
-    found = [marker.match(each) for each in metadata.requires("mrn") or []]
-    return " ".join(shlex.quote(each[1]) for each in found if each)
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "mrn").partition(".")[0]
+        if missing == "mrn":
+            raise
+        raise UserError(f"{missing} is missing: {_install('train')}") from None
+
+
+def _install(extra: str) -> str:
+    """Return the command that installs an extra; the installed version of this package stays."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
 def _broken(package: str, error: Exception, extra: str) -> UserError:
@@ -47,3 +57,11 @@ def _broken(package: str, error: Exception, extra: str) -> UserError:
         f"{package} cannot be imported: {describe_error(error)}. Install the missing dependency, "
         f"or reinstall the package: pip install --force-reinstall {_requirements(extra)}"
     )
+
+
+def _requirements(extra: str) -> str:
+    """Return the packages of an extra, quoted for a shell; without those of other extras."""
+    marker = re.compile(rf"""^(.*?)\s*;\s*extra == ['"]{re.escape(extra)}['"]$""")
+    found = [marker.match(each) for each in metadata.requires(DISTRIBUTION) or []]
+    packages = [each[1] for each in found if each]
+    return " ".join(shlex.quote(each) for each in packages if not each.startswith(DISTRIBUTION))

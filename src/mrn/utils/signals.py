@@ -14,11 +14,11 @@ from typing import Any
 from mrn.distributed import SINGLE_PROCESS, Ranks
 from mrn.utils.errors import Interrupted
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
-"""Ctrl-C, `kill`, a closed terminal, and the warning of job schedulers before preemption."""
-_REPEATED = (signal.SIGHUP, signal.SIGUSR1)
+_REPEATED = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGUSR1") if hasattr(signal, name))
 """Signals that may arrive several times for one event, so that a second one means nothing: shell
 and kernel both send SIGHUP."""
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, *_REPEATED)
+"""Ctrl-C, `kill`, a closed terminal, and the warning of job schedulers before preemption."""
 DEBOUNCE_SECONDS = 1.0
 """Ignore further signals for this long: torchrun forwards Ctrl-C to ranks that already got it."""
 
