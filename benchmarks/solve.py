@@ -38,6 +38,7 @@ def main() -> None:
         sys.exit(f"unknown option {' '.join(sorted(unknown))}. Available: --all")
     tune_allocator()
     about = {"cores": default_threads(), "cpu": cpu_name()} | versions()
+    del about["mrn"]  # what a new version changes is in the settings of its recipes
     results: dict[str, Any] = {"machine": about}
     if RESULTS.exists() and "--all" not in sys.argv:
         results = json.loads(RESULTS.read_text(encoding="utf-8"))

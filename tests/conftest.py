@@ -1,6 +1,7 @@
 """Test order, and summary lines of the reliability tests at the end of the output."""
 
 import itertools
+import signal
 from collections import Counter
 from pathlib import Path
 
@@ -25,6 +26,11 @@ SLOWEST = (
     "reliability/test_guards.py",
     "studies/test_toy.py",
 )
+
+
+def pytest_configure():
+    # Under nohup, commands would ignore SIGHUP, which tests send to them.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items):

@@ -192,7 +192,7 @@ def test_bad_input_raises_clear_errors(tmp_path):
     with pytest.raises(UserError, match="metrics.csv is damaged: new-line character .*mrn resume"):
         draw_figures(tmp_path / "cut", tmp_path / "out")
     file.write_text("epoch,success\n1,2\n")
-    with pytest.raises(UserError, match="columns are missing or duplicated"):
+    with pytest.raises(UserError, match="columns are missing, duplicated or invalid"):
         draw_figures(tmp_path / "cut", tmp_path / "out")
     (folder / "config.json").write_text("{")
     with pytest.raises(UserError, match="config.json is damaged"):

@@ -53,7 +53,8 @@ def test_report_lists_all_trials_and_compares_the_complete_ones(search, tmp_path
 def test_failed_trial_is_a_problem(tmp_path, monkeypatch):
     skip_waiting(monkeypatch)
     tune(SEARCH, tmp_path / "mine", 2, FailingBackend({1}))
-    data, finished = page_data(tmp_path / "mine", tmp_path)
+    with pytest.warns(UserWarning, match="not shown.*critic_loss is not finite"):
+        data, finished = page_data(tmp_path / "mine", tmp_path)
     assert finished
     (problem,) = data["problems"]
     assert problem.endswith("trial-001/seed-1: critic_loss is not finite")

@@ -85,7 +85,7 @@ def few_threads() -> None:
 @pytest.mark.skipif(os.getuid() != 0, reason="changes the user")
 def test_envpool_without_threads(tmp_path):
     tmp_path.chmod(0o777)
-    for parent in tmp_path.parents[:2]:
+    for parent in tmp_path.parents[:3]:  # with pytest-xdist, one folder per worker
         parent.chmod(0o755)
     ended = mrn_command(*tiny_arguments(tmp_path / "run"), prepare=few_threads)
     assert ended.returncode == 3, ended.stderr
@@ -154,7 +154,7 @@ def test_full_disk_of_a_log(tmp_path):
 def test_vanished_reader_of_a_pipe(tmp_path):
     words = [MRN, *tiny_arguments(tmp_path / "run", "--cycles=20")]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    for _ in range(2):  # what is trained, and where
+    for _ in range(3):  # what is trained, where, and how to watch it
         process.stdout.readline()
     process.stdout.close()
     errors = process.communicate(timeout=120)[1].decode()

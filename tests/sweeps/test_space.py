@@ -50,7 +50,7 @@ def test_algorithms_without_a_file_have_the_common_space(algo):
 def test_common_space_fits_every_algorithm(tmp_path):
     for algo in ALGORITHMS:
         space = read(tmp_path, find_space(COMMON)[0], algo)
-        assert set(space.searched) == {"learning_rate", "batch_size", "gradient_steps", "her_ratio"}
+        assert set(space.searched) == {"learning_rate", "batch_size", "gradient_steps"}
 
 
 def test_numbers_have_the_type_of_their_setting(tmp_path):
@@ -74,7 +74,10 @@ def test_numbers_have_the_type_of_their_setting(tmp_path):
     [
         ("learning_rat = { low = 0.1, high = 1 }", "unknown setting 'learning_rat'. Did you mean"),
         ("learning_rat = 0.1", "unknown setting 'learning_rat'. Did you mean 'learning_rate'?"),
-        ("ent_coef = { low = 0.1, high = 1 }", "ent_coef is a setting of sac, not of ddpg"),
+        (
+            "target_noise_clip = { low = 0.1, high = 1 }",
+            "target_noise_clip is a setting of td3, not of ddpg",
+        ),
         ("tau = { low = 0.5, high = 0.1 }", "low must be below high, got low = 0.5 and high = 0.1"),
         ("tau = { low = 0.5, high = 0.5 }", "tau: low must be below high"),
         ("tau = { low = 0, high = 1, log = true }", "low must be above 0 if log is true, got 0.0"),

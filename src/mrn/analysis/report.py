@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mrn.analysis.page_data import page_data
-from mrn.analysis.run import NO_EPOCH
+from mrn.analysis.run import NO_EPOCH, PRUNED
 from mrn.analysis.runs import find_runs, warn_skipped
 from mrn.analysis.summary import check_baseline
 from mrn.utils.errors import UserError
@@ -62,7 +62,7 @@ def write_report(
         kind = UserError if finished else NoRunsError
         raise kind(f"nothing to report in {root}: {runs[0].path}: {runs[0].problem}")
     check_baseline(runs, baseline)
-    warn_skipped([run for run in runs if run.problem != NO_EPOCH], "not shown")
+    warn_skipped([run for run in runs if run.problem not in (NO_EPOCH, PRUNED)], "not shown")
     data = {
         "title": title or f"mrn report: {root.resolve().name}",
         "refresh": 0 if finished else refresh,
