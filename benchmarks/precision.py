@@ -1,7 +1,8 @@
 """Milliseconds per update in float32 and bfloat16: `python -m benchmarks.precision`, 5 minutes.
 
-Both alternate, for every algorithm with every critic, on FetchPush with batches of 1,024. Writes
-benchmarks/results/precision.json; `make pages` updates the table.
+Both alternate, for DDPG with every critic and for every algorithm with its default critic, on
+FetchPush with batches of 1,024. Writes benchmarks/results/precision.json; `make pages` updates the
+tables.
 """
 
 import json
@@ -12,7 +13,7 @@ from typing import Any
 from benchmarks.report import machine
 from benchmarks.timing import time_in_turns
 from benchmarks.trainers import CPU, fill_replay, make_trainer, run_update
-from mrn.algorithms import ALGORITHMS
+from mrn.algorithms import ALGORITHMS, AUTO
 from mrn.critics import CRITICS
 from mrn.runs.provenance import versions
 from mrn.utils.device import (
@@ -23,7 +24,6 @@ from mrn.utils.device import (
     tune_allocator,
 )
 from mrn.utils.files import write_atomically
-from mrn.utils.naming import NO_CRITIC
 from mrn.utils.tables import Table, markdown_table
 
 RESULTS = Path(__file__).parent / "results" / "precision.json"
@@ -38,25 +38,17 @@ def main() -> None:
     tune_allocator()
     threads = default_threads()
     with torch_threads(threads):
-        times = measure()
-    about = {"cores": threads, "cpu": cpu_name()} | versions()
-    results = {"machine": about, "update_ms": times}
+        results = {
+            "machine": {"cores": threads, "cpu": cpu_name()} | versions(),
+            "critic with ddpg": {name: compare(critic=name) for name in CRITICS},
+            "algorithm with its default critic": {name: compare(algo=name) for name in ALGORITHMS},
+        }
     write_atomically(RESULTS, (json.dumps(results, indent=2) + "\n").encode())
     print(section(results))
 
 
-def measure() -> dict[str, dict[str, dict[str, float]]]:
-    """Return the median time of an update by critic, algorithm and precision."""
-    times: dict[str, dict[str, dict[str, float]]] = {}
-    for critic in (*CRITICS, NO_CRITIC):
-        for algo, kind in ALGORITHMS.items():
-            if kind.uses_critic == (critic != NO_CRITIC):
-                times.setdefault(critic, {})[algo] = compare(critic, algo)
-    return times
-
-
-def compare(critic: str, algo: str) -> dict[str, float]:
-    """Time both precisions, alternating; 8 calls per turn are a multiple of policy delays."""
+def compare(critic: str = AUTO, algo: str = "ddpg") -> dict[str, float]:
+    """Return the median milliseconds of an update; 8 calls are a multiple of policy delays."""
     candidates = {}
     for precision in PRECISIONS:
         settings = {"algo": algo, "precision": precision, "buffer_size": STORED}
@@ -67,24 +59,19 @@ def compare(critic: str, algo: str) -> dict[str, float]:
     return {precision: timing.median * 1e3 for precision, timing in times.items()}
 
 
-def table(times: dict[str, dict[str, dict[str, float]]]) -> Table:
-    """Return one row per critic and one column per algorithm: both times and the speedup."""
-    heads = ("critic", *ALGORITHMS)
-    rows = [
-        (critic, *(_cell(by_algo[algo]) if algo in by_algo else "" for algo in ALGORITHMS))
-        for critic, by_algo in times.items()
-    ]
-    return heads, rows
-
-
-def _cell(times: dict[str, float]) -> str:
-    exact, rounded = (times[precision] for precision in PRECISIONS)
-    return f"{exact:.1f}, {rounded:.1f}, {exact / rounded:.1f}"
+def table(kind: str, times: dict[str, dict[str, float]]) -> Table:
+    """Return both times and the speedup of each critic or algorithm."""
+    rows = []
+    for name, by_precision in times.items():
+        exact, rounded = (by_precision[precision] for precision in PRECISIONS)
+        rows.append((name, f"{exact:.1f}", f"{rounded:.1f}", f"{exact / rounded:.1f}"))
+    return (kind, *(f"ms in {precision}" for precision in PRECISIONS), "speedup"), rows
 
 
 def section(results: dict[str, Any]) -> str:
-    """Return the table as Markdown, after a line about the machine."""
-    return f"{machine(results['machine'])}\n\n{markdown_table(table(results['update_ms']))}"
+    """Return both tables as Markdown, after a line about the machine."""
+    tables = [table(kind, times) for kind, times in results.items() if kind != "machine"]
+    return "\n\n".join([machine(results["machine"]), *map(markdown_table, tables)])
 
 
 if __name__ == "__main__":

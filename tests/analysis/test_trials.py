@@ -2,12 +2,15 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 from mrn.analysis.report import write_report
+from mrn.analysis.run import Run
 from mrn.analysis.runs import find_runs, group
 from mrn.analysis.summary import summarize
+from mrn.analysis.trials import mark_abandoned, trials_table
 from mrn.sweeps.tuning import tune
 from mrn.utils.errors import UserError
 from tests.sweeps.helpers import CurveBackend, skip_waiting
@@ -72,3 +75,9 @@ def test_damaged_list_of_trials_is_one_error(search, tmp_path):
     file.write_text(file.read_text().replace("0.9", "high"))
     with pytest.raises(UserError, match=r"trials.csv is damaged: .* mrn tune writes it again"):
         write_report(search, tmp_path / "report")
+
+
+def test_run_near_the_root_has_no_trials():
+    (run,) = mark_abandoned([Run(Path("/run"), "", "FetchReach", "ddpg-mrn", 1, {})])
+    assert not run.problem
+    assert trials_table([run]) is None

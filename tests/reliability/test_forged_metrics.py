@@ -40,7 +40,7 @@ def test_one_forged_value_never_stops_the_report_of_other_runs(tmp_path, count):
         rejected += bool(forged.problem)
         assert not intact.problem
         if rng.random() < 0.06:  # a page takes longer
-            with warnings.catch_warnings(record=True) as caught:
+            with warnings.catch_warnings(record=True, action="always") as caught:
                 page, _ = write_report(tmp_path / "runs", tmp_path / "page")
             assert bool(caught) == bool(forged.problem)
             text = page.read_text(encoding="utf-8")

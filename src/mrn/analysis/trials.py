@@ -50,4 +50,4 @@ def trials_table(runs: list[Run]) -> dict[str, Any] | None:
 
 def _trials_file(run: Run) -> Path:
     """Return where the trials are listed if the run belongs to a search."""
-    return run.path.absolute().parents[2] / TRIALS
+    return run.path.absolute().parent.parent.parent / TRIALS  # exists for short paths, too
