@@ -238,6 +238,9 @@ def test_files_list_all_trials_and_check_the_best(tmp_path):
     assert {config.algo_config for config in defaults} == {SEARCH.defaults.algo_config}
     assert {config.epochs for config in configs} == {4}
     assert suite.folder == "mine/best"
+    (folder / "trials.csv").unlink()
+    tune(SEARCH, folder, 8, CurveBackend(by_settings))
+    assert read_trials(folder / "trials.csv") == rows
 
 
 def test_best_of_several_critics_is_a_valid_suite(tmp_path):

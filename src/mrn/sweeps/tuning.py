@@ -65,6 +65,7 @@ def tune(
     finally:
         for each in worker.active.values():
             each.lock.close()
+    worker.write_files()  # also if a process was killed before it wrote them
     return study.trials()
 
 
@@ -74,9 +75,10 @@ class TrialOverview(Overview):
     def begin_search(self, before: list[Trial], trials: int, search: Search) -> None:
         """Register the trials so far and those still to train."""
         ended = sum(trial.state != "running" for trial in before)
-        left, self.runs = max(trials - ended, 0), len(search.seeds)
-        self.total, self.planned = left * self.runs, left * self.runs * search.epochs
-        self._print(f"{trials} trials on {self.runs} seeds, {ended} already finished")
+        self.total = max(trials - ended, 0) * len(search.seeds)
+        self.planned = self.total * search.epochs
+        seeds = ", ".join(map(str, search.seeds))
+        self._print(f"{trials} trials with seeds {seeds}; {ended} already finished")
 
     def ended(self, trial: Trial, missing: int) -> None:
         """Print that a trial is complete, pruned or failed, `missing` evaluations early."""
@@ -112,16 +114,22 @@ class _Worker:
         self.failures = 0
 
     def advance(self) -> bool:
-        """Follow own trials and start others; return whether any trial is left.
+        """Start trials and follow them; return whether any trial is left.
 
         A process without own trials waits for those of other processes, to continue them if these
         are killed.
         """
-        for each in list(self.active.values()):
-            self._follow(each)
         while len(self.active) < self.work.backend.capacity and self._claim():
             pass
-        return any(trial.state == "running" for trial in self.study.trials())
+        for each in list(self.active.values()):
+            self._follow(each)
+        trials = self.study.trials()
+        return len(trials) < self.trials or any(trial.state == "running" for trial in trials)
+
+    def write_files(self) -> None:
+        """Write the files about all trials; locked, so that none is overwritten by an older one."""
+        with self.study.locked():
+            write_files(self.folder, self.search, self.study.trials())
 
     def _claim(self) -> bool:
         """Continue a trial of a killed process, or add a new one; return whether there was one."""
@@ -155,7 +163,7 @@ class _Worker:
             return None
 
     def _start(self, trial: Trial, lock: RunLock) -> bool:
-        """Plan the runs of a trial that this process has locked, and start the first."""
+        """Plan the runs of a trial that this process has locked."""
         configs = [self.search.config(trial, seed) for seed in self.search.seeds]
         try:
             jobs = [plan_job(each, self.folder, self.threads, REMEDY) for each in configs]
@@ -163,9 +171,7 @@ class _Worker:
             lock.close()
             raise
         # Judge the last evaluation again: the process may have been killed before it pruned.
-        each = _Active(trial, jobs, lock, max(len(trial.curve) - 1, 0))
-        self.active[trial.number] = each
-        self._follow(each)
+        self.active[trial.number] = _Active(trial, jobs, lock, max(len(trial.curve) - 1, 0))
         return True
 
     def _follow(self, each: _Active) -> None:
@@ -198,7 +204,7 @@ class _Worker:
         each.lock.close()
         missing = len(each.jobs) * self.search.epochs - each.reported
         self.overview.ended(trial, missing)
-        write_files(self.folder, self.search, self.study.trials())
+        self.write_files()
         self.failures = self.failures + 1 if state == "failed" else 0
         if self.failures == MAX_FAILURES:
             raise RunError(
