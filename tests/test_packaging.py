@@ -1,18 +1,25 @@
-"""Wheel and sdist, installed into an empty environment with the core's dependencies alone."""
+"""The published files, installed into an empty environment with the core's dependencies alone."""
 
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import venv
+import zipfile
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 
 import pytest
+import yaml
+from packaging.requirements import Requirement
+
+import mrn
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CORE = ("torch", "numpy", "safetensors")
 
 
@@ -26,16 +33,26 @@ def name_of(requirement: str) -> str:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> dict[str, Path]:
-    """Build both files from a copy of the source; return their paths by suffix."""
+    """Build the sdist from a copy of the source, and the wheel from it; return them by suffix."""
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
+    for file in ROOT.glob("*.*"):
+        if file.is_file():
+            shutil.copy(file, source)
+    shutil.copy(ROOT / "LICENSE", source)
     ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    shutil.copytree(ROOT / "src", source / "src", ignore=ignore)
-    code = f"from setuptools.build_meta import *; build_sdist({str(out)!r})"
-    done = run(sys.executable, "-c", f"{code}; build_wheel({str(out)!r})", cwd=source)
-    assert done.returncode == 0, done.stderr
-    return {file.suffix: file for file in out.iterdir()}
+    for name in ("src", "tests"):
+        shutil.copytree(ROOT / name, source / name, ignore=ignore)
+
+    def build(kind: str, folder: Path) -> Path:
+        code = f"from setuptools import build_meta; print(build_meta.build_{kind}({str(out)!r}))"
+        done = run(sys.executable, "-c", code, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        return out / done.stdout.split()[-1]
+
+    sdist = build("sdist", source)
+    with tarfile.open(sdist) as archive:
+        archive.extractall(out, filter="data")
+    return {".gz": sdist, ".whl": build("wheel", out / sdist.name.removesuffix(".tar.gz"))}
 
 
 def link_distribution(name: str, folder: Path) -> None:
@@ -68,6 +85,51 @@ def core(built, tmp_path_factory) -> Path:
     done = run(*pip, built[".whl"], cwd=folder)  # fails if the wheel needs anything else
     assert done.returncode == 0, done.stderr
     return folder
+
+
+def test_files_are_complete(built):
+    with tarfile.open(built[".gz"]) as archive:
+        source = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"LICENSE", "README.md", "CITATION.cff", "constraints.txt", "pyproject.toml"} <= source
+    assert not [name for name in source if name.startswith("tests")]
+    with zipfile.ZipFile(built[".whl"]) as archive:
+        names = set(archive.namelist())
+    tracked = {file for file in (ROOT / "src" / "mrn").rglob("*") if file.is_file()}
+    expected = {
+        str(file.relative_to(ROOT / "src")) for file in tracked if "__pycache__" not in file.parts
+    }
+    assert {name for name in names if ".dist-info/" not in name} == expected
+    assert {"mrn/py.typed", "mrn/zoo/FetchPush/latest.safetensors"} <= expected
+
+
+def test_metadata_of_the_wheel(core):
+    (site,) = core.glob("lib/python*/site-packages")
+    (about,) = metadata.distributions(name="mrn-rl", path=[str(site)])
+    assert about.version == mrn.__version__
+    fields = about.metadata
+    assert fields["Requires-Python"] == ">=3.11"
+    assert fields["License-Expression"] == "MIT"
+    versions = {name.rsplit(" ", 1)[1] for name in fields.get_all("Classifier") if "3." in name}
+    assert versions == {"3.11", "3.12", "3.13"}
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert [{"name": fields["Author"]}] == citation["authors"]
+    assert citation["preferred-citation"]["url"] in fields.get_all("Project-URL")[0]
+    assert set(citation["keywords"]) <= set(fields["Keywords"].split(","))
+
+
+def test_constraints_are_within_the_ranges():
+    """`pip install -c constraints.txt` must find a solution, with exact physics."""
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = {name_of(line): line.partition("==")[2] for line in lines if "==" in line}
+    assert {"mujoco": "3.6.0", "envpool": "1.2.5", "gymnasium-robotics": "1.4.2"}.items() <= (
+        pins.items()
+    )
+    requirements = [*PROJECT["dependencies"], *chain(*PROJECT["optional-dependencies"].values())]
+    for requirement in map(Requirement, requirements):
+        if name_of(requirement.name) != "mrn-rl":
+            pin = pins.get(name_of(requirement.name))
+            assert pin is None or pin in requirement.specifier, requirement
+            assert pin or requirement.name == "setuptools"
 
 
 def test_core_alone_trains_a_critic_in_a_plain_torch_loop(core):

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mrn.envs import TASKS, find_task, make_envs, wrappers
+from mrn.envs import TASKS, find_task, make_envs, versions, wrappers
 from mrn.envs.custom import make_env
 from mrn.envs.envpool_engine import EnvPoolEnv
 from mrn.envs.gymnasium_engine import GymnasiumEnv
@@ -47,8 +47,24 @@ def test_fetch_reach_trajectories_agree_on_both_engines():
     difference = np.abs(np.array(trajectories[0]) - np.array(trajectories[1])).max()
     assert difference < 1e-6
     assert np.abs(np.diff(trajectories[0], axis=0)).max() > 1e-2  # the robot moved
-    # This holds for the pinned mujoco version; from 3.8 on the robot starts elsewhere.
+    # This holds for mujoco 3.3 to 3.6; from 3.7 on, the difference is 1 cm.
     assert trajectories[0][0][0, 0] == pytest.approx(1.3418, abs=1e-4)
+
+
+def test_mujoco_that_moves_the_fetch_robot_warns_once(monkeypatch):
+    monkeypatch.setattr(versions, "LAST_MUJOCO", (3, 5))  # one before the pinned version
+    versions.warn_if_fetch_moved.cache_clear()
+    with make_envs(TASKS["FetchReach"].spec, 2, "envpool") as envs:  # has its own MuJoCo
+        envs.reset(0)
+    with make_envs(TASKS["BlockRotateZ"].spec, 1, "gymnasium"):
+        pass
+    with pytest.warns(UserWarning, match=r"mujoco 3\.6\.0 moves the Fetch robot") as caught:
+        make_envs(TASKS["FetchReach"].spec, 2, "gymnasium", async_envs=True).close()
+    assert len(caught) == 1
+    make_envs(TASKS["FetchReach"].spec, 2, "gymnasium").close()
+    monkeypatch.undo()
+    versions.warn_if_fetch_moved.cache_clear()
+    versions.warn_if_fetch_moved()  # no warning with the pinned version
 
 
 @pytest.mark.parametrize("engine", ["envpool", "gymnasium"])

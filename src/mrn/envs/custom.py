@@ -22,6 +22,7 @@ from mrn.envs.requirements import (
 )
 from mrn.envs.success import EnvSuccess
 from mrn.envs.tasks import ENVPOOL_ENV_IDS, OBJECT_PREFIX, TASKS, Task, TaskSpec
+from mrn.envs.versions import warn_if_fetch_moved
 from mrn.utils.errors import UserError, unknown_name
 from mrn.utils.plugins import describe_error, describe_module, import_plugin
 
@@ -38,6 +39,8 @@ def make_env(env_id: str, kwargs: Mapping[str, Any] | None = None) -> gym.Env[An
     """
     register_robotics()
     module, _, name = env_id.rpartition(":")
+    if name.startswith("Fetch"):
+        warn_if_fetch_moved()
     registered = set(gym.registry)
     imported = import_plugin(module) if module else None
     try:
