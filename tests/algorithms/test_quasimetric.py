@@ -135,9 +135,9 @@ def test_gradients_equal_the_textbook_computation(name, critic):
     noise = torch.randn(batch.action.shape, generator=generator(), dtype=torch.float64)
     action, log_prob = plain.actor.sample(batch.state, batch.goal, noise)
     q = plain.critic(batch.state, action, batch.goal)
-    steps = q / (1 if name == "qrl" else -math.log(0.98))
+    value = q if name == "qrl" else -(1 - torch.exp(q)) / (1 - 0.98)
     alpha = plain.log_temperature.exp().item()
-    policy_loss = (alpha * log_prob - steps).mean()
+    policy_loss = (alpha * log_prob - value).mean()
     assert_gradients(agent.actor, plain.actor, policy_loss)
     assert metrics["actor_loss"].item() == pytest.approx(policy_loss.item(), rel=1e-9)
     assert metrics["mean_q"].item() == pytest.approx(q.mean().item(), rel=1e-9)
@@ -198,6 +198,17 @@ def test_units_of_the_distance():
         assert agent.log_distance is (name != "qrl")
         assert agent.discount == (1 if name == "qrl" else 0.98)
     assert not any(ALGORITHMS[name].log_distance for name in ("ddpg", "td3", "sac", "wgcsl"))
+
+
+def test_actor_maximizes_the_value_of_other_algorithms():
+    """n steps cost (1 - gamma^n) / (1 - gamma); unreached goals have no slope."""
+    agent = make_algorithm(TMD, discount=0.9)
+    q = torch.tensor([0.0, 3 * math.log(0.9), -40.0, 2.0], requires_grad=True)
+    value = agent.actor_value(q)
+    assert value.tolist() == pytest.approx([0, -(1 + 0.9 + 0.81), -10, 20], abs=1e-5)
+    value.sum().backward()
+    assert q.grad[2] < 1e-15
+    assert torch.equal(make_algorithm(QRL).actor_value(q), q)
 
 
 def test_model_starts_as_the_identity():

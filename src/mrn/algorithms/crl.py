@@ -20,6 +20,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from mrn.algorithms.adam import Adam
 from mrn.algorithms.base import AlgorithmSettings, CriticFactory
 from mrn.algorithms.distance_losses import Direction, info_nce_loss, logsumexp_penalty
 from mrn.algorithms.embeddings import GoalCritic
@@ -38,6 +39,8 @@ class CRLSettings(OccupancySettings):
     """Select the goal of a transition (forward), the transition of a goal (backward), or both."""
     logsumexp_coef: NonNegativeFloat = 0.1
     """Weight of the squared logsumexp of the logits, which keeps them bounded."""
+    offset_learning_rate: NonNegativeFloat = 1e-2
+    """Learning rate of Adam for the offset of the logits, a single number."""
 
 
 class CRL(OccupancyAlgorithm):
@@ -51,7 +54,12 @@ class CRL(OccupancyAlgorithm):
         """Build the networks of the base class and the offset of the logits."""
         super().__init__(dims, make_critic, settings)
         self.offset = nn.Parameter(torch.zeros(()))
-        self.add_scalars(self.offset)
+        self.offset_optimizer = Adam([self.offset], settings.offset_learning_rate)
+
+    @property
+    def optimizers(self) -> dict[str, Adam]:
+        """Return the optimizers of the base class and that of the offset."""
+        return super().optimizers | {"offset_optimizer": self.offset_optimizer}
 
     @classmethod
     def can_use(cls, critic: str) -> bool:

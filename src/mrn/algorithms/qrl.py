@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mrn.algorithms.adam import Adam
 from mrn.algorithms.base import AlgorithmSettings, CriticFactory
 from mrn.algorithms.distance_losses import push_loss, violation
 from mrn.algorithms.embeddings import LatentModelCritic
@@ -46,6 +47,8 @@ class QRLSettings(QuasimetricSettings):
     """Width in steps of the transition of the push loss at the offset."""
     slack: NonNegativeFloat = 0.25
     """Root mean square by which the steps of transitions may exceed their cost."""
+    multiplier_learning_rate: NonNegativeFloat = 1e-2
+    """Learning rate of Adam for the multiplier of the constraint."""
     dynamics_coef: NonNegativeFloat = 0.1
     """Weight of the latent transition model's loss."""
 
@@ -72,7 +75,12 @@ class QRL(QuasimetricAlgorithm):
         super().__init__(dims, make_critic, settings)
         inverse_softplus = math.log(math.expm1(INITIAL_MULTIPLIER))
         self.raw_multiplier = nn.Parameter(torch.tensor(inverse_softplus))
-        self.add_scalars(self.raw_multiplier)
+        self.multiplier_optimizer = Adam([self.raw_multiplier], settings.multiplier_learning_rate)
+
+    @property
+    def optimizers(self) -> dict[str, Adam]:
+        """Return the optimizers of the base class and that of the multiplier."""
+        return super().optimizers | {"multiplier_optimizer": self.multiplier_optimizer}
 
     def critic_loss(self, batch: Batch, trajectory: Trajectory) -> tuple[Tensor, list[Tensor]]:
         """Return the Lagrangian plus the model's loss.

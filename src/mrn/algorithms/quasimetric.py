@@ -2,7 +2,7 @@
 
 The critic learns without rewards and target networks; each algorithm defines `critic_loss`. The
 actor is SAC's, a squashed Gaussian with a learned temperature alpha. It minimizes
-alpha log pi(a | s, g) + d(phi(s, a), h(g)) / c, where c is the distance of one step.
+alpha log pi(a | s, g) - v(s, a, g), where v is a value in steps; see `actor_value`.
 """
 
 import math
@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from mrn.algorithms.adam import Adam
 from mrn.algorithms.base import Algorithm, AlgorithmSettings, CriticFactory
@@ -32,9 +33,6 @@ class QuasimetricSettings(EntropySettings, AlgorithmSettings):
 
     batch_size: Annotated[int, Bounds(ge=2, le=2**20)] = 256
     learning_rate: NonNegativeFloat = 3e-4
-    scalar_learning_rate: NonNegativeFloat = 1e-2
-    """Learning rate of Adam for single numbers: the temperature and, if any, a multiplier or the
-    offset of logits."""
 
 
 @dataclass(frozen=True)
@@ -75,16 +73,12 @@ class QuasimetricAlgorithm(Algorithm):
         self._actor_weights: list[Tensor] = list(self.actor.parameters())
         networks = [*self._actor_weights, *self.critic.parameters()]
         self.optimizer = Adam(networks, settings.learning_rate)
-        self.scalar_optimizer = Adam([self.log_temperature], settings.scalar_learning_rate)
+        self.temperature_optimizer = Adam([self.log_temperature], settings.learning_rate)
 
     def add_networks(self, *modules: nn.Module) -> None:
         """Train more networks with the critic."""
         for module in modules:
             self.optimizer.weights += module.parameters()
-
-    def add_scalars(self, *scalars: nn.Parameter) -> None:
-        """Train more single numbers with the temperature."""
-        self.scalar_optimizer.weights += scalars
 
     @classmethod
     def can_use(cls, critic: str) -> bool:
@@ -97,20 +91,19 @@ class QuasimetricAlgorithm(Algorithm):
 
     @property
     def optimizers(self) -> dict[str, Adam]:
-        """Return the optimizer of all networks and that of single numbers."""
-        return {"optimizer": self.optimizer, "scalar_optimizer": self.scalar_optimizer}
+        """Return the optimizer of all networks and that of the temperature."""
+        return {"optimizer": self.optimizer, "temperature_optimizer": self.temperature_optimizer}
 
-    @property
-    def step_cost(self) -> float:
-        """Return the distance of one step."""
-        return 1.0
+    def actor_value(self, q: Tensor) -> Tensor:
+        """Return what the actor maximizes in addition to its entropy, shape (B,)."""
+        return q
 
     @abstractmethod
     def critic_loss(self, batch: Batch, trajectory: Trajectory) -> tuple[Tensor, list[Tensor]]:
         """Return the loss of the critic, and the metrics that follow the common ones."""
 
     def update(self, batch: Batch, update_step: int, generator: torch.Generator) -> Tensor:
-        """Update all networks and single numbers."""
+        """Update all networks and the temperature."""
         losses = self.compute_gradients(batch, generator)
         for optimizer in self.optimizers.values():
             optimizer.step()
@@ -130,7 +123,7 @@ class QuasimetricAlgorithm(Algorithm):
         noise = normal_like(batch.action, generator)
         action, log_prob = self.actor.sample(batch.state, batch.goal, noise)
         q = self.critic.score(batch.state, action, goal_side)
-        policy_loss = temperature * log_prob.mean() - q.mean() / self.step_cost
+        policy_loss = temperature * log_prob.mean() - self.actor_value(q).mean()
         policy_loss.backward(inputs=self._actor_weights)
         temperature_loss(self.log_temperature, log_prob, self.target_entropy).backward()
         metrics = [critic_loss, policy_loss, q.mean(), -log_prob.mean(), temperature, *own_metrics]
@@ -155,7 +148,11 @@ class OccupancyAlgorithm(QuasimetricAlgorithm):
         self.discount = settings.discount
         self.trajectory_sampling = TrajectorySampling(settings.discount)
 
-    @property
-    def step_cost(self) -> float:
-        """Return -log gamma."""
-        return -math.log(self.discount)
+    def actor_value(self, q: Tensor) -> Tensor:
+        """Return -(1 - exp(-d)) / (1 - gamma), shape (B,): minus the discounted cost of n steps.
+
+        d = -n log gamma gives (1 - gamma^n) / (1 - gamma), the unit of other algorithms. Goals that
+        were never reached have a large d with a random slope; here they have none. The inner
+        product of `uvfa` can be positive, where the value continues as a line.
+        """
+        return F.elu(q) / (1 - self.discount)
