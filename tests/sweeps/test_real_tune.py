@@ -85,5 +85,5 @@ def test_missing_optuna_is_one_error(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "optuna", None)
     assert exit_code(monkeypatch, "tune", "FetchReach") == 2
-    assert capsys.readouterr().err == "error: optuna is missing: pip install 'optuna>=5'\n"
+    assert capsys.readouterr().err == "error: optuna is missing: pip install 'mrn-rl[tune]'\n"
     assert not list(tmp_path.iterdir())
