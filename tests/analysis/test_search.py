@@ -44,6 +44,25 @@ def test_linked_folder_of_runs_is_named(tmp_path):
     assert "c2VjcmV0" not in text  # "secret" in base64
 
 
+@pytest.mark.parametrize("damage", ["removed", "folder", "of another run"])
+def test_run_without_its_settings_is_named(tmp_path, damage):
+    runs = tmp_path / "runs"
+    good, victim = (write_run(runs / "suite", [0.5, 0.7], seed) for seed in (1, 2))
+    (victim / "config.json").unlink()
+    if damage == "folder":
+        (victim / "config.json").mkdir()
+    elif damage == "of another run":
+        shutil.copy(good / "config.json", victim)
+    for write, out in ((write_report, "page"), (draw_figures, "figures")):
+        with pytest.warns(UserWarning, match=rf"{victim}: .*config\.json"):
+            write(runs, tmp_path / out)
+    found = find_runs(runs)
+    assert [(run.name, bool(run.problem)) for run in found] == [
+        ("suite/FetchPush/ddpg-mrn/1", False),
+        ("suite/FetchPush/ddpg-mrn/2", True),
+    ]
+
+
 def test_unreadable_folder_is_named(tmp_path, monkeypatch):
     write_run(tmp_path / "runs", [0.5, 0.7], 1)
     sealed = write_run(tmp_path / "runs", [0.5, 0.7], 2)

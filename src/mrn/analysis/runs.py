@@ -131,6 +131,11 @@ def _read_folder(path: Path, root: Path) -> Run:
     except UserError as error:
         return _damaged_folder(path, root, str(error))
     config = info.config
+    *place, name = path.absolute().parts
+    is_seed = name.removeprefix("seed-").isdecimal() and name.startswith("seed-")
+    if is_seed and tuple(place[-2:]) == config.folder.parts[:2] and name != config.folder.name:
+        problem = f"{path / CONFIG} holds the settings of another run, {config.folder}"
+        return _damaged_folder(path, root, problem)
     run = Run(path, "", config.task, config.method, config.seed, {}, info)
     if run.has_default_place:
         run = replace(run, experiment=_experiment(path, root))

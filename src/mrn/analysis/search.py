@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mrn.runs.layout import CONFIG
+from mrn.runs.layout import CONFIG, METRICS
 from mrn.utils.files import is_inside
 
 
@@ -13,7 +13,7 @@ class Found:
     """Result of a search."""
 
     folders: list[Path] = field(default_factory=list)
-    """Run folders."""
+    """Run folders, some of which may be damaged: they have settings or metrics."""
     csvs: list[Path] = field(default_factory=list)
     """CSVs named seed-SEED.csv, without those next to the folder of their own run."""
     skipped: dict[Path, str] = field(default_factory=dict)
@@ -34,7 +34,7 @@ def search(root: Path) -> Found:
     for folder, below, files in os.walk(root, onerror=skip):
         path = Path(folder)
         below.sort()
-        if CONFIG in files:
+        if METRICS in files or CONFIG in (*files, *below):
             below.clear()
             found.folders.append(path)
         links += [path / name for name in below if (path / name).is_symlink()]
