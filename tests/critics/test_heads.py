@@ -81,6 +81,23 @@ def test_pairs_broadcast(head_class):
         torch.testing.assert_close(pairs[i], head(x[i].expand(3, -1), y), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("head_class", BUILD)
+def test_pairs_equal_broadcasting_in_value_and_gradient(head_class):
+    head = random_head(head_class, 1, 0.5)
+    x, y = points(1, 1.0, 7), points(2, 1.0, 5)
+    y[2] = x[3]  # distance 0, where the gradient must be 0 rather than NaN
+    weights = torch.linspace(-1, 1, 35, dtype=torch.float64).view(7, 5)
+
+    def evaluate(distances):
+        inputs = [x.clone().requires_grad_(), y.clone().requires_grad_()]
+        result = distances(*inputs)
+        (result * weights).sum().backward()
+        return result.detach(), *(each.grad for each in inputs)
+
+    expected = evaluate(lambda x, y: head(x.unsqueeze(1), y.unsqueeze(0)))
+    torch.testing.assert_close(evaluate(head.pairs), expected, rtol=1e-9, atol=1e-12)
+
+
 def test_is_quasimetric_flags():
     claims = {head.__name__: head.is_quasimetric for head in BUILD}
     assert claims.pop("MRNSquared") is False

@@ -40,7 +40,7 @@ class GoalCritic(SharedMetricCritic):
 
         Rows are starts and columns are goals.
         """
-        return self.head(start.unsqueeze(1), self.embed_goal(goal).unsqueeze(0))
+        return self.head.pairs(start, self.embed_goal(goal))
 
 
 class StateCritic(GoalCritic):

@@ -13,8 +13,7 @@ from mrn.critics.base import mlp
 class Head(nn.Module, ABC):
     """Abstract base class of distances d(x, y) >= 0 between projected embeddings.
 
-    Leading axes broadcast: x of shape (B, 1, inputs) and y of shape (1, B, inputs) give the
-    distances of all pairs, (B, B).
+    Leading axes broadcast.
     """
 
     is_quasimetric: ClassVar[bool]
@@ -32,6 +31,10 @@ class Head(nn.Module, ABC):
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         """Return d(x, y), shape (B,)."""
         return self.distance(self.project(x), self.project(y))
+
+    def pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return d(x_i, y_j), shape (B, C), for x of shape (B, inputs) and y of (C, inputs)."""
+        return self.forward(x.unsqueeze(1), y.unsqueeze(0))
 
     def extra_repr(self) -> str:
         """Show in `repr` whether the head is a quasimetric."""
