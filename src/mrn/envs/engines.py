@@ -40,8 +40,8 @@ def choose_engine(task: TaskSpec, engine: str = "auto") -> str:
     if chosen == "envpool" and find_spec("envpool") is None:
         if engine == "envpool":
             raise UserError(
-                "engine 'envpool' is not installed: pip install envpool, which lacks wheels for some "
-                "platforms, or use engine 'gymnasium'"
+                "engine 'envpool' is not installed: pip install envpool (some platforms have "
+                "no wheel), or use engine 'gymnasium'"
             )
         _warn_without_envpool()
         return "gymnasium"
