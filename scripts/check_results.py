@@ -86,7 +86,7 @@ def _deviations(run: Run, planned: Config) -> Iterator[str]:
 
 
 def check_tables(results: Path) -> Iterator[str]:
-    """Check tables, and that figures were drawn from the runs beside them."""
+    """Check tables, and that figures were drawn from the runs next to them."""
     digests = json.loads((results / DIGESTS).read_text(encoding="utf-8"))
     current = run_digests(results)
     for study in find_studies(results):

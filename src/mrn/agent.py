@@ -168,7 +168,7 @@ class Agent:
     ) -> "Agent":
         """Continue training from the last checkpoint in the run folder; return this agent.
 
-        The result is bit-identical to a run that was longer from the start. The run's `stop_at` no
+        The result is bit-identical to a run of that length from the start. The run's `stop_at` no
         longer applies.
 
         Args:

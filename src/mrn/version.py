@@ -3,5 +3,5 @@
 from importlib import metadata
 
 DISTRIBUTION = "mrn-rl"
-"""Name to install the package by, as in `pip install`."""
+"""Name of the distribution, as in `pip install`."""
 __version__ = metadata.version(DISTRIBUTION)

@@ -26,3 +26,5 @@ def test_algos_lists_critics_and_settings():
     td3, gcsl = (re.escape(ALGORITHMS[name].__doc__.split()[0]) for name in ("td3", "gcsl"))
     assert re.search(rf"(?s)td3 .*{td3}.* any .*policy_delay", algos)
     assert re.search(rf"gcsl .*{gcsl}.* none .*exploration_noise, random_action_prob", algos)
+    for name in ("crl", "cmd", "tmd", "mqe", "qrl"):
+        assert re.search(rf"{name} .* quasimetric .*ent_coef", algos)

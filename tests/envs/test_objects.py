@@ -122,7 +122,7 @@ def test_another_environment_of_the_same_name_warns():
     task_of_object(walk)
     task_of_object(walk)  # the same one
     other = partial(walk)
-    with pytest.warns(UserWarning, match="object/walk now is the environment passed last"):
+    with pytest.warns(UserWarning, match="object/walk now refers to the environment passed last"):
         task_of_object(other)
 
 

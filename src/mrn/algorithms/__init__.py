@@ -103,10 +103,10 @@ def choose_critic(algo: str, critic: str) -> str:
 
 
 def check_goal_mix(algo: str, strategies: Iterable[str]) -> None:
-    """Check that goals are imagined exactly by algorithms that can.
+    """Check that a mixture contains `imagined` if, and only if, the algorithm imagines goals.
 
     Raises:
-        UserError: They are not.
+        UserError: The mixture does not fit the algorithm.
     """
     imagined, imagines = "imagined" in strategies, find_algorithm(algo).imagines
     if imagined and not imagines:

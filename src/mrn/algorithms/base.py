@@ -30,7 +30,7 @@ class AlgorithmSettings(Validated):
     hidden_dim: Annotated[int, Bounds(ge=2, le=2**14)] = 256
     """Width of the actor and of the monolithic critic. Other critics match its parameter count."""
     precision: Precision = "float32"
-    """Type of the hidden layers during updates; `auto` is bfloat16 where the hardware has it."""
+    """Type of hidden layers during updates; `auto` is bfloat16 where the hardware supports it."""
 
 
 class Algorithm(nn.Module, ABC):
@@ -100,7 +100,7 @@ class Algorithm(nn.Module, ABC):
     def imagine(
         self, state: Tensor, goal: Tensor, uniform: Tensor, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
-        """Predict what the policy would achieve from given states on; see `imagines`.
+        """Predict the goals that the policy would achieve from given states; see `imagines`.
 
         Args:
             state: Normalized states, (B, state).

@@ -6,7 +6,7 @@ they are reached. The successor distance
     d(s, a, g) = log p(g | g) - log p(g | s, a)
 
 is a quasimetric even in stochastic environments. CMD-1 learns it with one contrastive loss, from
-logits f(s, a, g) = c(g) - d(phi(s, a), h(g)). The network c(g) takes up what depends on the goal
+logits f(s, a, g) = c(g) - d(phi(s, a), h(g)). The network c(g) absorbs what depends on the goal
 alone.
 
 The authors embed goals and states with one network, so that d = 0 where a state is the goal. Here

@@ -4,10 +4,10 @@ A classifier f(s, a, g) learns to tell goals g that a trajectory reached after (
 other trajectories. Future goals are sampled k steps ahead with P(k) proportional to gamma^k. The
 optimal logit is the log ratio
 
-    f(s, a, g) = log p(g | s, a) - log p(g) + c,
+    f(s, a, g) = log p(g | s, a) - log p(g) + constant,
 
 where p(g | s, a) is the discounted occupancy of the goal. An actor that maximizes f therefore
-maximizes the probability of the goal. Here f = c + Q(s, a, g) with a learned number c. Q is minus
+maximizes the probability of the goal. Here f = c + Q(s, a, g) with a learned scalar c. Q is minus
 a distance d(phi(s, a), h(g)); for the critic `uvfa`, it is the inner product phi(s, a) . h(g).
 
 A distance alone cannot represent a positive log ratio. Without c, the penalty moves all goals

@@ -30,7 +30,7 @@ def info_nce_loss(logits: Tensor, direction: Direction) -> Tensor:
 def logsumexp_penalty(logits: Tensor) -> Tensor:
     """Return mean_i (log mean_j exp f_ij)^2, which fixes the offset that `forward` leaves open.
 
-    It is 0 for a log ratio f = log p(g | s, a) / p(g), for the mean of the ratio over goals is 1.
+    It is 0 for a log ratio f = log p(g | s, a) / p(g), as the mean of the ratio over goals is 1.
     """
     return (logits.logsumexp(dim=1) - math.log(logits.shape[1])).square().mean()
 

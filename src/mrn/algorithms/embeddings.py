@@ -1,8 +1,8 @@
 """Critics of the quasimetric algorithms: actions, states and goals as points of one space.
 
 Three encoders share a head d: phi(s, a), psi(s) and the goal encoder h(g). A goal of the robot
-tasks is a part of a state, so it cannot be embedded as one. Algorithms tie both encoders by
-transitions of zero cost instead: d(psi(s'), h(g)) = 0 if s' achieves g.
+tasks is a part of a state, so it cannot be embedded as one. Instead, algorithms tie both
+encoders by transitions of zero cost: d(psi(s'), h(g)) = 0 if s' achieves g.
 """
 
 import torch

@@ -31,7 +31,7 @@ from mrn.utils.validation import Bounds, Fraction, NonNegativeFloat
 
 @dataclass(frozen=True)
 class MQESettings(OccupancySettings):
-    """Hyperparameters of MQE; those of the loss are of the authors' code."""
+    """Hyperparameters of MQE; those of the loss are from the authors' code."""
 
     next_state_prob: Fraction = 0.2
     """Probability that the waypoint is the next state."""
@@ -44,7 +44,7 @@ class MQESettings(OccupancySettings):
     diagonal_weight: Fraction = 0.5
     """Share of matching pairs in the backup; the rest is over all pairs of a batch."""
     linex_limit: NonNegativeFloat = 5.0
-    """Excess of a distance over its backup from which the loss is linear."""
+    """Excess of a distance over its backup above which the loss is linear."""
 
 
 class MQE(OccupancyAlgorithm):

@@ -11,7 +11,7 @@ in steps, without discount, bootstrapping or targets.
 
 Goals have their own encoder h: reaching the achieved goal of s' costs nothing, a second constraint
 d(psi(s'), h(g)) <= 0 with the same multiplier. The push applies to random states and random goals.
-lambda starts at 1 instead of 0.01, or h would first move away from all states at no cost.
+lambda starts at 1 instead of 0.01; otherwise h would first move away from all states at no cost.
 
 The actor needs the distance after an action, so a model T(psi(s), a) predicts psi(s') in latent
 space, and -Q = d(T(psi(s), a), h(g)).
@@ -44,9 +44,9 @@ class QRLSettings(QuasimetricSettings):
     push_offset: NonNegativeFloat = 15.0
     """Distance in steps beyond which random pairs are hardly pushed apart."""
     push_softness: Annotated[float, Bounds(ge=1e-3)] = 10.0
-    """Width in steps of the transition of the push loss at the offset."""
+    """Width, in steps, of the range around the offset in which the push fades out."""
     slack: NonNegativeFloat = 0.25
-    """Root mean square by which the steps of transitions may exceed their cost."""
+    """Root mean square by which the distances of transitions may exceed their cost."""
     multiplier_learning_rate: NonNegativeFloat = 1e-2
     """Learning rate of Adam for the multiplier of the constraint."""
     dynamics_coef: NonNegativeFloat = 0.1

@@ -1,6 +1,6 @@
 """Actor-critic skeleton of the algorithms that learn a quasimetric from trajectories.
 
-The critic learns without rewards and target networks; each algorithm defines `critic_loss`. The
+The critic learns without rewards or target networks; each algorithm defines `critic_loss`. The
 actor is SAC's, a squashed Gaussian with a learned temperature alpha. It minimizes
 alpha log pi(a | s, g) - v(s, a, g), where v is a value in steps; see `actor_value`.
 """

@@ -5,7 +5,7 @@ discounted occupancy: each step costs at least -log gamma. Three losses make the
 the data comes from other policies:
 
 - contrastive: logits -d, backward InfoNCE. What depends on the goal alone cancels.
-- action invariance: d(psi(s), phi(s, a)) = 0, for choosing an action costs nothing. By the triangle
+- action invariance: d(psi(s), phi(s, a)) = 0, as choosing an action costs nothing. By the triangle
   inequality, the distance from a state is then at most that of its best action.
 - backup: d(phi(s, a), h(g)) = d(psi(s'), h(g)) - log gamma, with the LINEX loss.
 
@@ -31,7 +31,7 @@ from mrn.utils.validation import Fraction, NonNegativeFloat
 
 @dataclass(frozen=True)
 class TMDSettings(OccupancySettings):
-    """Hyperparameters of TMD; those of the loss are of the authors' code."""
+    """Hyperparameters of TMD; those of the loss are from the authors' code."""
 
     invariance_coef: NonNegativeFloat = 1.0
     """Weight of the distance between a state and its actions."""
@@ -42,7 +42,7 @@ class TMDSettings(OccupancySettings):
     diagonal_weight: Fraction = 0.5
     """Share of matching pairs in the backup; the rest is over all pairs of a batch."""
     linex_limit: NonNegativeFloat = 3.0
-    """Excess of a distance over its backup from which the loss is linear."""
+    """Excess of a distance over its backup above which the loss is linear."""
 
 
 class TMD(OccupancyAlgorithm):

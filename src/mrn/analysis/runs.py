@@ -212,7 +212,7 @@ def warn_skipped(runs: Iterable[Run], what: str) -> None:
 
     Args:
         runs: All runs.
-        what: What does not happen to them, for example `not drawn`.
+        what: How these runs are treated, for example `not drawn`.
     """
     skipped = [run for run in runs if run.problem]
     just_started = sum(run.problem == NO_EPOCH for run in skipped)

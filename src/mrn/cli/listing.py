@@ -114,13 +114,16 @@ def critics() -> None:
 def algos() -> None:
     """List the learning algorithms and the settings that only some of them have."""
     from mrn.algorithms import ALGORITHMS, AlgorithmSettings
+    from mrn.critics import CRITICS
 
     shared = {item.name for item in fields(AlgorithmSettings)}
     table = Table("algorithm", "description", "critic", "settings")
     for name, algorithm in ALGORITHMS.items():
         own = [item.name for item in fields(algorithm.Settings) if item.name not in shared]
         description = (algorithm.__doc__ or "").partition("\n")[0]
-        table.add_row(name, description, "any" if algorithm.uses_critic else "none", ", ".join(own))
+        usable = sum(map(algorithm.can_use, CRITICS))
+        critic = {0: "none", len(CRITICS): "any"}.get(usable, "quasimetric")
+        table.add_row(name, description, critic, ", ".join(own))
     console().print(table)
 
 

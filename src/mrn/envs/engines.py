@@ -40,8 +40,8 @@ def choose_engine(task: TaskSpec, engine: str = "auto") -> str:
     if chosen == "envpool" and find_spec("envpool") is None:
         if engine == "envpool":
             raise UserError(
-                "engine 'envpool' is not installed: pip install envpool, which not every platform "
-                "has, or use engine 'gymnasium'"
+                "engine 'envpool' is not installed: pip install envpool (some platforms have "
+                "no wheel), or use engine 'gymnasium'"
             )
         _warn_without_envpool()
         return "gymnasium"
@@ -52,7 +52,7 @@ def choose_engine(task: TaskSpec, engine: str = "auto") -> str:
 def _warn_without_envpool() -> None:
     warnings.warn(
         "EnvPool is not installed: tasks run on Gymnasium-Robotics, which is slower and draws "
-        "other episodes for the same seed. If there is a wheel for this platform: pip install "
+        "different episodes for the same seed. If it has a wheel for this platform: pip install "
         "envpool",
         stacklevel=4,
     )

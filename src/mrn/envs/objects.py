@@ -26,11 +26,11 @@ _sources: dict[str, Any] = {}
 def task_of_object(env: Any) -> str:
     """Return a task name for an environment instance, or for a function that creates one.
 
-    An instance is only a template: `gymnasium.make` creates new environments from its spec. One
-    that is equal to a registered environment has the id of that environment.
+    An instance is only a template: `gymnasium.make` creates new environments from its spec. If
+    the spec is registered, the name is its id.
 
     Raises:
-        UserError: It is neither, or the instance cannot be created again.
+        UserError: The object is neither, or the instance cannot be created again.
     """
     if isinstance(env, gym.Env):
         spec = _spec_of(env)
@@ -46,14 +46,14 @@ def register_object(env: Any, name: str = "") -> str:
         name: The name; by default derived from the object.
 
     Raises:
-        UserError: It is neither, or the instance cannot be created again.
+        UserError: The object is neither, or the instance cannot be created again.
     """
     maker, default = _maker_of(env)
     name = name or OBJECT_PREFIX + default
     if _sources.get(name, env) is not env:
         warnings.warn(
-            f"{name} now is the environment passed last: agents trained before on another one of "
-            "this name are evaluated in the new one; give the functions different names",
+            f"{name} now refers to the environment passed last: agents trained on an earlier one "
+            "of this name are evaluated in the new one; give the functions different names",
             stacklevel=3,
         )
     _sources[name] = env

@@ -181,7 +181,7 @@ def _check_modes(task: TaskSpec, mode: str) -> None:
     """Check that an environment supports a render mode, before Gymnasium warns and fails.
 
     Raises:
-        UserError: It does not.
+        UserError: The environment does not support it.
     """
     from mrn.envs.custom import make_env
 

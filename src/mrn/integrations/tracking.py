@@ -134,7 +134,7 @@ class Tracker(Callback):
         for row in read_metrics(self.folder / METRICS)[self.state.epochs :]:
             self.run.log(scalars(row), int(row["env_steps"] or 0))
             self.state = replace(self.state, epochs=self.state.epochs + 1)
-            self.opened.check()  # a tracker can take long
+            self.opened.check()  # a tracker can be slow
             write_atomically(self.folder / TRACKING, json.dumps(asdict(self.state)).encode())
 
     def close(self, succeeded: bool) -> None:

@@ -230,7 +230,7 @@ class ReplayBuffer:
         """
         oldest, stored = self.oldest % self.rows, self.written - self.oldest
         others = stored - (since_start + until_end + 1)
-        # Count rows from the oldest one on. Those after the own episode continue at the oldest.
+        # Count rows from the oldest one. Past the newest, counting continues at the oldest.
         ahead = until_end + 1 + (uniform * others).int()
         number = ((rows - oldest) % self.rows + ahead) % stored
         return (number + oldest) % self.rows

@@ -24,7 +24,7 @@ class ReplayConfig(Validated):
     """Fraction of sampled transitions that are relabeled."""
     goal_mix: Annotated[str | None, tyro.conf.arg(metavar="NAME=WEIGHT,...")] = None
     """Mixture of strategies, instead of the two settings above: `future=0.4,desired=0.4` relabels
-    40% of the transitions by each and keeps the goals of the rest. Strategies: `future`, `final`,
+    40% of the transitions with each and keeps the goals of the rest. Strategies: `future`, `final`,
     `episode`, `geometric` (discounted future), `random` and `desired` (achieved and desired goals
     of other episodes), `imagined` (by the model of `mher`)."""
     redraws: Annotated[int, Bounds(ge=0, le=100)] = 0

@@ -29,8 +29,7 @@ class GoalMixture:
     - `geometric`: achieved at step t+k, k in 1 .. L-t, with probability proportional to gamma^k.
     - `random`: achieved at a uniformly drawn step of the other stored episodes.
     - `desired`: desired at a uniformly drawn step of the other stored episodes.
-
-    - `imagined`: predicted to be achieved by the policy from the next state on.
+    - `imagined`: predicted to be achieved by the policy after the next state.
 
     While the buffer holds a single episode, `random` and `desired` return the goals of its start.
     """

@@ -11,7 +11,7 @@ from mrn.utils.files import checksum, parse_json, read_limited
 
 
 def confirm_finished(run: Path, config: Config) -> bool:
-    """Return whether checkpoint or weights agree with metrics.csv that a run is finished.
+    """Return whether the checkpoint or the weights confirm that a run is finished.
 
     If the newest checkpoint disagrees, the run resumes from it, which restores the metrics.
 

@@ -32,8 +32,8 @@ class RunLock:
     """Exclusive lock of this process on a run folder.
 
     Both the folder and the file `.lock` in it are locked. The lock on the folder remains if someone
-    removes the file, but other machines on a network file system see only that on the file. It
-    also holds the PID.
+    removes the file, but other machines on a network file system see only the lock on the file,
+    which also contains the PID.
 
     The lock belongs to the open files, so the operating system releases it when the process exits
     for any reason.
@@ -44,8 +44,8 @@ class RunLock:
 
         Raises:
             LockedError: Another process holds the lock.
-            UserError: The system or the storage does not support locks, or `.lock` is not a file
-                of ours.
+            UserError: The system or the storage does not support locks, or `.lock` is a link
+                or not a regular file.
             OSError: The folder is not writable.
         """
         if fcntl is None:

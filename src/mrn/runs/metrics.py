@@ -49,7 +49,7 @@ def check_columns(names: Any, where: str) -> None:
 
 
 def _is_name(name: str) -> bool:
-    """Return whether a column has a name, which spreadsheet programs do not run as a formula."""
+    """Return whether a column name is valid: not empty, and not a formula for spreadsheets."""
     return bool(name) and csv_text(name) == name
 
 

@@ -33,7 +33,7 @@ class OpenFolder:
         """Check that the path still refers to this folder; call it before every write.
 
         Raises:
-            RunError: It does not, or the storage does not respond.
+            RunError: It refers to another folder or to none, or the storage does not respond.
         """
         try:
             current = self.is_current()

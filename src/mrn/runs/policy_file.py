@@ -26,7 +26,7 @@ _READ_ERRORS = (
 )
 """Errors that a damaged or foreign file can raise."""
 MAX_POLICY_BYTES = 4 * 2**30
-"""Size limit of a policy; one with hidden_dim 4096 has 1 GiB."""
+"""Size limit of a policy; one with hidden_dim 4096 takes 1 GiB."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from mrn.utils.errors import UserError
 from mrn.utils.files import read_limited
 
 COMMON = "common"
-"""Space of algorithms without their own: the settings that all algorithms have."""
+"""Space of algorithms without a file: the settings that all algorithms have."""
 BY_OPTION = {
     "task": "TASK",
     "algo": "--algo",

@@ -1,7 +1,7 @@
 """Start the process of a single run. Run as a file, because `mrn` itself takes seconds to import.
 
-The process must end with the sweep from its first moment. It therefore requests the signal before
-it imports anything else, and then checks that the sweep is still alive.
+The process must not outlive the sweep, not even while it starts. It therefore requests the signal
+before it imports anything else, and then checks that the sweep is still alive.
 """
 
 import ctypes

@@ -119,7 +119,7 @@ class Study:
         return self._study.get_trials(deepcopy=False)
 
     def _id(self, number: int) -> int:
-        """Return how the storage identifies a trial."""
+        """Return the storage's ID of a trial."""
         study = self._storage.get_study_id_from_name(NAME)
         return self._storage.get_trial_id_from_study_id_trial_number(study, number)
 

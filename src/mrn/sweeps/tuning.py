@@ -32,7 +32,7 @@ def tune(
     threads: int = 1,
     discard: bool = False,
 ) -> list[Trial]:
-    """Train trials until the study has a number of them; a repeated call continues.
+    """Train trials until the study has the given number; a repeated call continues it.
 
     Args:
         search: What to search.
@@ -116,8 +116,8 @@ class _Worker:
     def advance(self) -> bool:
         """Start trials and follow them; return whether any trial is left.
 
-        A process without own trials waits for those of other processes, to continue them if these
-        are killed.
+        A process without trials waits for those of other processes, and takes over if these are
+        killed.
         """
         while len(self.active) < self.work.backend.capacity and self._claim():
             pass

@@ -141,7 +141,7 @@ def train_cycle(trainer: Trainer, envs: GoalVectorEnv) -> dict[str, float]:
 
 
 def cycle_row(trainer: Trainer, losses: dict[str, float], before: dict[str, float]) -> Row:
-    """Return the metrics of the last cycle, from the means of its epoch up to it and before it."""
+    """Return the metrics of the last cycle, from the epoch's means with it and before it."""
     cycle = trainer.cycle
     return {
         "epoch": trainer.epoch,
@@ -153,7 +153,7 @@ def cycle_row(trainer: Trainer, losses: dict[str, float], before: dict[str, floa
 
 
 def is_stopped(active: ActiveRun, row: Row, callbacks: Sequence[Callback]) -> bool:
-    """Call the callbacks after a cycle on rank 0; return whether one stops, on all ranks."""
+    """Call the callbacks after a cycle on rank 0; return on all ranks whether to stop."""
     ranks, agent = active.context.ranks, active.trainer.agent
     return bool(ranks.all_reduce_max(ranks.is_main and call_on_cycle(callbacks, agent, row)))
 

@@ -63,7 +63,7 @@ def require_consent(
         trust_code: Whether the user allows it.
 
     Raises:
-        UserError: The user does not; lists the modules and the option that allows it.
+        UserError: The user does not allow it; lists the modules and the option that would.
     """
     foreign = {
         kind: name for kind, name in names.items() if module_of(name) and not is_loaded(name)

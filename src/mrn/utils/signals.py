@@ -15,8 +15,8 @@ from mrn.distributed import SINGLE_PROCESS, Ranks
 from mrn.utils.errors import Interrupted
 
 _REPEATED = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGUSR1") if hasattr(signal, name))
-"""Signals that may arrive several times for one event, so that a second one means nothing: shell
-and kernel both send SIGHUP."""
+"""Signals that one event may send several times; only the first one counts. For example, shell and
+kernel both send SIGHUP."""
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, *_REPEATED)
 """Ctrl-C, `kill`, a closed terminal, and the warning of job schedulers before preemption."""
 DEBOUNCE_SECONDS = 1.0

@@ -89,7 +89,7 @@ def check(name: str, value: Any, hint: Any) -> None:
 
 
 def is_unicode(text: Any) -> bool:
-    """Return whether text can be written to a file; JSON can contain half of a character."""
+    """Return whether text can be written to a file; JSON can contain lone surrogates."""
     try:
         return bool(text.encode("utf-8")) or not text
     except UnicodeEncodeError:

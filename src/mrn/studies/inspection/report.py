@@ -36,12 +36,12 @@ def table(inspection: Inspection) -> Table:
     rows.add_row("triangle violations of -Q between visited states", between_states)
     for name, found, otherwise in (
         ("of the head between embeddings", inspection.embedding_triangle, "no metric head"),
-        ("of the distance between states", inspection.state_triangle, "states have no point"),
+        ("of the distance between states", inspection.state_triangle, "states are not embedded"),
     ):
         value = otherwise if found is None else _format_violations(found)
         rows.add_row(f"triangle violations {name}", value)
     if inspection.own_goal_distance is not None:
-        name = "distance to the own achieved goal, relative to others"
+        name = "distance to own achieved goal, relative to others"
         rows.add_row(name, f"{inspection.own_goal_distance:.3f}")
     measures = {
         "rank correlation of -Q with the steps to success": inspection.rank_correlation,
