@@ -29,6 +29,20 @@ def test_info_nce_by_hand():
     assert info_nce_loss(LOGITS, "symmetric").item() == pytest.approx(both, rel=1e-6)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_smoothed_ratio_is_lowest(smoothing):
+    """The minimum is at log((1 - e) r + e), which is log e where the ratio r is 0."""
+    ratio = torch.tensor([[2.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
+    smoothed = (1 - smoothing) * ratio + smoothing
+    logits = smoothed.clamp(min=1e-300).log().requires_grad_()
+    for direction in ("forward", "backward", "symmetric"):
+        (slope,) = torch.autograd.grad(info_nce_loss(logits, direction, smoothing), logits)
+        assert slope.abs().max().item() < 1e-12
+        if smoothing:
+            (slope,) = torch.autograd.grad(info_nce_loss(logits, direction), logits)
+            assert slope.abs().max().item() > 0.01
+
+
 def test_info_nce_ignores_offsets_of_what_it_normalizes():
     per_goal = LOGITS + torch.tensor([[5.0, -1.0]])
     per_transition = LOGITS + torch.tensor([[5.0], [-1.0]])

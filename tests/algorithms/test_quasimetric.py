@@ -24,6 +24,8 @@ from tests.algorithms.helpers import (
 )
 
 NAMES = [name for name, kind in ALGORITHMS.items() if issubclass(kind, QuasimetricAlgorithm)]
+LIMIT = 0.2
+"""Distance limit of backups in the tests; some random distances are above it, others below."""
 QUASIMETRIC_HEADS = [name for name, head in HEADS.items() if head.is_quasimetric]
 
 
@@ -36,13 +38,15 @@ def phi(critic, batch):
     return critic.e1(torch.cat([batch.state, batch.action], dim=-1))
 
 
-def cross_entropy(logits):
-    return F.cross_entropy(logits, torch.arange(len(logits)))
+def cross_entropy(logits, smoothing=0.1):
+    return F.cross_entropy(logits, torch.arange(len(logits)), label_smoothing=smoothing)
 
 
 def linex(distance, remaining, discount, limit):
     """Return the loss of a single pair at a time, halves over all and over matching pairs."""
-    delta = distance - remaining
+    assert (remaining > LIMIT).any()
+    assert (remaining < LIMIT).any()
+    delta = distance - torch.clamp(remaining, max=LIMIT)
     loss = torch.where(delta <= limit, discount * torch.exp(delta) - delta, delta)
     return (loss.mean() + loss.diagonal().mean()) / 2
 
@@ -118,7 +122,9 @@ LOSSES = {"crl": crl_loss, "cmd": cmd_loss, "tmd": tmd_loss, "mqe": mqe_loss, "q
 @pytest.mark.parametrize("critic", ["mrn", "iqe"])
 @pytest.mark.parametrize("name", NAMES)
 def test_gradients_equal_the_textbook_computation(name, critic):
-    agent = make_algorithm(ALGORITHMS[name], critic, ent_coef=0.3, target_entropy=-0.5).double()
+    settings = {"distance_limit": LIMIT} if name in ("tmd", "mqe") else {}
+    settings |= {"ent_coef": 0.3, "target_entropy": -0.5}
+    agent = make_algorithm(ALGORITHMS[name], critic, **settings).double()
     if name == "qrl":
         torch.nn.init.normal_(agent.critic.e1[-1].weight, std=0.1)  # starts at 0
     plain, batch = copy.deepcopy(agent), double(random_batch())
@@ -135,7 +141,7 @@ def test_gradients_equal_the_textbook_computation(name, critic):
     noise = torch.randn(batch.action.shape, generator=generator(), dtype=torch.float64)
     action, log_prob = plain.actor.sample(batch.state, batch.goal, noise)
     q = plain.critic(batch.state, action, batch.goal)
-    value = q if name == "qrl" else -(1 - torch.exp(q)) / (1 - 0.98)
+    value = q if name == "qrl" else q / -math.log(0.98)
     alpha = plain.log_temperature.exp().item()
     policy_loss = (alpha * log_prob - value).mean()
     assert_gradients(agent.actor, plain.actor, policy_loss)
@@ -157,10 +163,11 @@ def test_inner_product_logits_equal_a_loop():
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_direction_of_info_nce_is_a_setting(direction):
-    agent, batch = make_algorithm(CRL, info_nce=direction, logsumexp_coef=0.0), random_batch()
+    settings = {"info_nce": direction, "logsumexp_coef": 0.0, "label_smoothing": 0.0}
+    agent, batch = make_algorithm(CRL, **settings), random_batch()
     loss, _ = agent.critic_loss(batch, batch.trajectory)
     logits = agent.logits(batch.state, batch.action, batch.trajectory.future_goal)
-    expected = cross_entropy(logits if direction == "forward" else logits.T)
+    expected = cross_entropy(logits if direction == "forward" else logits.T, smoothing=0.0)
     torch.testing.assert_close(loss, expected)
 
 
@@ -200,15 +207,25 @@ def test_units_of_the_distance():
     assert not any(ALGORITHMS[name].log_distance for name in ("ddpg", "td3", "sac", "wgcsl"))
 
 
-def test_actor_maximizes_the_value_of_other_algorithms():
-    """n steps cost (1 - gamma^n) / (1 - gamma); unreached goals have no slope."""
-    agent = make_algorithm(TMD, discount=0.9)
-    q = torch.tensor([0.0, 3 * math.log(0.9), -40.0, 2.0], requires_grad=True)
-    value = agent.actor_value(q)
-    assert value.tolist() == pytest.approx([0, -(1 + 0.9 + 0.81), -10, 20], abs=1e-5)
-    value.sum().backward()
-    assert q.grad[2] < 1e-15
+def test_actor_maximizes_minus_the_number_of_steps():
+    q = torch.tensor([0.0, 3 * math.log(0.9), 7 * math.log(0.9)])
+    value = make_algorithm(TMD, discount=0.9).actor_value(q)
+    assert value.tolist() == pytest.approx([0, -3, -7], rel=1e-6)
     assert torch.equal(make_algorithm(QRL).actor_value(q), q)
+
+
+@pytest.mark.parametrize(("limit", "bounded"), [(1.0, True), (1e9, False)])
+def test_distances_of_unreached_goals_stay_bounded(limit, bounded):
+    """Without a limit, backups push goals that no transition leads to further away forever."""
+    agent = make_algorithm(MQE, distance_limit=limit, discount=0.9, learning_rate=1e-2)
+    batch = random_batch()
+    unreached = torch.ones_like(batch.trajectory.future_goal)
+    batch = batch._replace(trajectory=batch.trajectory._replace(future_goal=unreached))
+    for step in range(1, 101):
+        agent.update(batch, step, generator(step))
+    distance = -agent.critic(batch.state, batch.action, unreached).mean().item()
+    longest = -batch.trajectory.waypoint_steps.max().item() * math.log(0.9)
+    assert (distance < 1.0 + longest) is bounded
 
 
 def test_model_starts_as_the_identity():

@@ -27,7 +27,7 @@ from mrn.algorithms.distance_losses import (
     zero_cost_loss,
 )
 from mrn.algorithms.embeddings import GoalCritic
-from mrn.algorithms.quasimetric import OccupancyAlgorithm, OccupancySettings
+from mrn.algorithms.quasimetric import ContrastiveSettings, OccupancyAlgorithm
 from mrn.batch import Batch, Trajectory
 from mrn.critics import Dims
 from mrn.critics.base import mlp
@@ -35,7 +35,7 @@ from mrn.utils.validation import NonNegativeFloat
 
 
 @dataclass(frozen=True)
-class CMDSettings(OccupancySettings):
+class CMDSettings(ContrastiveSettings):
     """Hyperparameters of CMD; those of the loss are the authors'."""
 
     info_nce: Direction = "symmetric"
@@ -67,7 +67,7 @@ class CMD(OccupancyAlgorithm):
         critic, settings, goal = self.critic, self.settings, trajectory.future_goal
         distance = critic.pairs(critic.embed(batch.state, batch.action), goal)
         logits = self.offset(goal).T - distance  # (1, B) - (B, B)
-        contrastive = info_nce_loss(logits, settings.info_nce)
+        contrastive = info_nce_loss(logits, settings.info_nce, settings.label_smoothing)
         any_action = batch.action.roll(1, dims=0)
         at_goal = -critic(batch.next_state, any_action, trajectory.achieved)
         goal_loss = settings.goal_coef * zero_cost_loss(at_goal)

@@ -24,7 +24,7 @@ from mrn.algorithms.adam import Adam
 from mrn.algorithms.base import AlgorithmSettings, CriticFactory
 from mrn.algorithms.distance_losses import Direction, info_nce_loss, logsumexp_penalty
 from mrn.algorithms.embeddings import GoalCritic
-from mrn.algorithms.quasimetric import OccupancyAlgorithm, OccupancySettings
+from mrn.algorithms.quasimetric import ContrastiveSettings, OccupancyAlgorithm
 from mrn.batch import Batch, Trajectory
 from mrn.critics import Critic, Dims
 from mrn.critics.bilinear import Bilinear
@@ -32,7 +32,7 @@ from mrn.utils.validation import NonNegativeFloat
 
 
 @dataclass(frozen=True)
-class CRLSettings(OccupancySettings):
+class CRLSettings(ContrastiveSettings):
     """Hyperparameters of contrastive RL; those of the loss are JaxGCRL's."""
 
     info_nce: Direction = "symmetric"
@@ -82,5 +82,5 @@ class CRL(OccupancyAlgorithm):
     def critic_loss(self, batch: Batch, trajectory: Trajectory) -> tuple[Tensor, list[Tensor]]:
         """Return InfoNCE over the batch, plus the penalty."""
         logits = self.logits(batch.state, batch.action, trajectory.future_goal)
-        loss = info_nce_loss(logits, self.settings.info_nce)
+        loss = info_nce_loss(logits, self.settings.info_nce, self.settings.label_smoothing)
         return loss + self.settings.logsumexp_coef * logsumexp_penalty(logits), []

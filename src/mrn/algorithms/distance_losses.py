@@ -14,17 +14,25 @@ from torch.nn import functional as F
 Direction = Literal["forward", "backward", "symmetric"]
 
 
-def info_nce_loss(logits: Tensor, direction: Direction) -> Tensor:
+def info_nce_loss(logits: Tensor, direction: Direction, smoothing: float = 0.0) -> Tensor:
     """Return the cross-entropy of finding the matching pair i, i among the pairs of a batch.
 
     `forward` selects the goal of each transition: -mean_i (f_ii - log sum_j exp f_ij). `backward`
     selects the transition of each goal, with the sum over rows. `symmetric` is the mean of both
     (van den Oord et al. 2018, https://arxiv.org/abs/1807.03748).
+
+    With label smoothing e, a pair matches with probability 1 - e, and any pair of its row or column
+    does with probability e. A log ratio f = log r becomes log((1 - e) r + e), which is at least
+    log e even where nothing leads to the goal.
     """
     if direction == "symmetric":
-        return 0.5 * (info_nce_loss(logits, "forward") + info_nce_loss(logits, "backward"))
+        forward, backward = (
+            info_nce_loss(logits, each, smoothing) for each in ("forward", "backward")
+        )
+        return 0.5 * (forward + backward)
     axis = 1 if direction == "forward" else 0
-    return (logits.logsumexp(dim=axis) - logits.diagonal()).mean()
+    matching = torch.lerp(logits.diagonal(), logits.mean(dim=axis), smoothing)
+    return (logits.logsumexp(dim=axis) - matching).mean()
 
 
 def logsumexp_penalty(logits: Tensor) -> Tensor:

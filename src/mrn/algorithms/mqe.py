@@ -45,6 +45,8 @@ class MQESettings(OccupancySettings):
     """Share of matching pairs in the backup; the rest is over all pairs of a batch."""
     linex_limit: NonNegativeFloat = 5.0
     """Excess of a distance over its backup above which the loss is linear."""
+    distance_limit: NonNegativeFloat = 4.0
+    """Largest distance that a backup continues from; goals beyond it count as out of reach."""
 
 
 class MQE(OccupancyAlgorithm):
@@ -70,6 +72,7 @@ class MQE(OccupancyAlgorithm):
         start, state = critic.embed(batch.state, batch.action), critic.psi(batch.state)
         with torch.no_grad():
             remaining = critic.pairs(critic.psi(trajectory.waypoint), goal)
+            remaining.clamp_(max=settings.distance_limit)
         discount = self.discount ** trajectory.waypoint_steps.unsqueeze(1)  # (B, 1)
         backups = [
             linex_loss(critic.pairs(each, goal), remaining, discount, settings.linex_limit)

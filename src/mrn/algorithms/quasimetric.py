@@ -2,7 +2,7 @@
 
 The critic learns without rewards or target networks; each algorithm defines `critic_loss`. The
 actor is SAC's, a squashed Gaussian with a learned temperature alpha. It minimizes
-alpha log pi(a | s, g) - v(s, a, g), where v is a value in steps; see `actor_value`.
+alpha log pi(a | s, g) - v(s, a, g), where v is minus the distance in steps.
 """
 
 import math
@@ -12,7 +12,6 @@ from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from mrn.algorithms.adam import Adam
 from mrn.algorithms.base import Algorithm, AlgorithmSettings, CriticFactory
@@ -41,6 +40,14 @@ class OccupancySettings(QuasimetricSettings):
 
     discount: Annotated[float, Bounds(ge=0.1, lt=1)] = 0.98
     """Discount factor gamma of the state occupancy; also of the sampled future goals."""
+
+
+@dataclass(frozen=True)
+class ContrastiveSettings(OccupancySettings):
+    """Hyperparameters of algorithms with a contrastive loss."""
+
+    label_smoothing: Annotated[float, Bounds(ge=0, lt=1)] = 0.1
+    """Probability that a pair matches by chance; bounds the distance of goals out of reach."""
 
 
 class QuasimetricAlgorithm(Algorithm):
@@ -149,10 +156,5 @@ class OccupancyAlgorithm(QuasimetricAlgorithm):
         self.trajectory_sampling = TrajectorySampling(settings.discount)
 
     def actor_value(self, q: Tensor) -> Tensor:
-        """Return -(1 - exp(-d)) / (1 - gamma), shape (B,): minus the discounted cost of n steps.
-
-        d = -n log gamma gives (1 - gamma^n) / (1 - gamma), the unit of other algorithms. Goals that
-        were never reached have a large d with a random slope; here they have none. The inner
-        product of `uvfa` can be positive, where the value continues as a line.
-        """
-        return F.elu(q) / (1 - self.discount)
+        """Return Q / -log gamma, shape (B,): minus the distance in steps."""
+        return q / -math.log(self.discount)

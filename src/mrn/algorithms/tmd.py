@@ -24,13 +24,13 @@ from torch import Tensor
 from mrn.algorithms.base import AlgorithmSettings
 from mrn.algorithms.distance_losses import info_nce_loss, linex_loss, mean_of_pairs, zero_cost_loss
 from mrn.algorithms.embeddings import StateCritic
-from mrn.algorithms.quasimetric import OccupancyAlgorithm, OccupancySettings
+from mrn.algorithms.quasimetric import ContrastiveSettings, OccupancyAlgorithm
 from mrn.batch import Batch, Trajectory
 from mrn.utils.validation import Fraction, NonNegativeFloat
 
 
 @dataclass(frozen=True)
-class TMDSettings(OccupancySettings):
+class TMDSettings(ContrastiveSettings):
     """Hyperparameters of TMD; those of the loss are from the authors' code."""
 
     invariance_coef: NonNegativeFloat = 1.0
@@ -43,6 +43,8 @@ class TMDSettings(OccupancySettings):
     """Share of matching pairs in the backup; the rest is over all pairs of a batch."""
     linex_limit: NonNegativeFloat = 3.0
     """Excess of a distance over its backup above which the loss is linear."""
+    distance_limit: NonNegativeFloat = 4.0
+    """Largest distance that a backup continues from; goals beyond it count as out of reach."""
 
 
 class TMD(OccupancyAlgorithm):
@@ -68,12 +70,16 @@ class TMD(OccupancyAlgorithm):
         state = critic.psi(batch.state)
         distance, state_distance = critic.pairs(start, goal), critic.pairs(state, goal)
         contrastive = torch.stack(
-            [info_nce_loss(-each, "backward") for each in (distance, state_distance)]
+            [
+                info_nce_loss(-each, "backward", settings.label_smoothing)
+                for each in (distance, state_distance)
+            ]
         ).mean()
         invariance = zero_cost_loss(critic.head(state, start))
         at_goal = zero_cost_loss(critic.own_goal_distance(batch.next_state, trajectory.achieved))
         with torch.no_grad():
             remaining = critic.pairs(critic.psi(batch.next_state), goal)
+            remaining.clamp_(max=settings.distance_limit)
         backup = linex_loss(distance, remaining, self.discount, settings.linex_limit)
         losses = [
             contrastive,
