@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 RUN ?= runs/first-$(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: setup train test test-slow test-hostile bench bench-solve check check-results results pages format docs clean
+.PHONY: setup train test test-slow test-hostile bench bench-gpu bench-solve check check-results results pages format docs clean
 
 setup: .venv/dev
 
@@ -38,6 +38,10 @@ test-hostile: setup
 bench: setup
 	$(INSTALL) -e '.[bench]'
 	$(BIN)/python -m benchmarks
+
+# What to report from a GPU. Takes about 30 minutes.
+bench-gpu: setup
+	$(BIN)/python -m benchmarks.gpu
 
 # Minutes and steps until FetchPush is solved. Takes about 35 minutes.
 bench-solve: setup

@@ -66,7 +66,7 @@ def settings_of(name: str) -> dict[str, Any]:
     return flatten(mrn.Config(TASK, recipe=name).to_dict()) if name in RECIPES else {}
 
 
-def solve(recipe: str) -> dict[str, float]:
+def solve(recipe: str, **settings: object) -> dict[str, float]:
     """Train until an evaluation reaches 90%. Return steps and minutes without evaluations."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -76,6 +76,7 @@ def solve(recipe: str) -> dict[str, float]:
             seed=SEED,
             stop_at=SOLVED,
             run_dir=Path(folder) / recipe,
+            **settings,
             callbacks=[lambda _, row: rows.append(row)],
         )
     return {

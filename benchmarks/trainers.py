@@ -14,10 +14,12 @@ NUM_ENVS = 20
 """Environments of the paper's protocol."""
 
 
-def make_trainer(task: str, critic: str = "mrn", **settings: object) -> Trainer:
-    """Return a trainer on the CPU. Settings default to the paper's protocol."""
-    config = Config.of(task, critic=critic, device="cpu", **settings)
-    return Trainer(config, TASKS[task], CPU)
+def make_trainer(
+    task: str, critic: str = "mrn", device: torch.device = CPU, **settings: object
+) -> Trainer:
+    """Return a trainer. Settings default to the paper's protocol."""
+    config = Config.of(task, critic=critic, device=str(device), **settings)
+    return Trainer(config, TASKS[task], device)
 
 
 def random_episodes(spec: TaskSpec) -> Episodes:

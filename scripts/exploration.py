@@ -35,7 +35,7 @@ def count_moved(task_name: str, warmup_episodes: int) -> tuple[int, int]:
         for trainer.cycle in range(CYCLES):
             trainer.collect(envs)
     first, _ = trainer.replay.episodes_since(0)
-    return int(trainer.hindsight.moved(first).sum()), len(first)
+    return int(trainer.hindsight.moved(first % trainer.replay.rows).sum()), len(first)
 
 
 def exploration_table() -> Table:

@@ -137,17 +137,18 @@ def test_settings_must_divide_equally():
 
 def test_each_local_rank_has_its_own_gpu(monkeypatch):
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
-    assert str(find_device("auto")) == "cuda"
+    assert str(find_device("auto")) == "cpu"  # a GPU only on request
+    assert str(find_device("cuda")) == "cuda"
     assert str(find_device("cuda:1")) == "cuda:1"
     monkeypatch.setattr("mrn.utils.device.local_world_size", lambda: 2)
     monkeypatch.setattr("mrn.utils.device.local_rank", lambda: 1)
-    assert str(find_device("auto")) == str(find_device("cuda")) == "cuda:1"
-    assert str(find_device("cpu")) == "cpu"
+    assert str(find_device("cuda")) == "cuda:1"
+    assert str(find_device("cpu")) == str(find_device("auto")) == "cpu"
     with pytest.raises(UserError, match="each of the 2 processes .* needs .* GPU"):
         find_device("cuda:1")
     monkeypatch.setattr("mrn.utils.device.local_world_size", lambda: 3)
     with pytest.raises(UserError, match="each of the 3 processes .* there are 2"):
-        find_device("auto")
+        find_device("cuda")
 
 
 def test_local_ranks_share_the_cores(monkeypatch):

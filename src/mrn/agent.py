@@ -24,11 +24,7 @@ from mrn.utils.device import find_device
 from mrn.utils.files import as_path
 from mrn.utils.plugins import require_consent
 from mrn.utils.seeding import make_generator, seeded_weights
-from mrn.utils.validation import (
-    PositiveInt,
-    check,
-    from_dict,
-)
+from mrn.utils.validation import PositiveInt, check, from_dict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,6 +66,14 @@ class Agent:
         """The training task with its reward function; a custom environment is created once."""
         return find_task(self.spec.env_id, self.spec.reward_shift, self.spec.env_kwargs)
 
+    def on_cpu(self) -> "Agent":
+        """Return this agent, or if it is on a GPU, a copy on the CPU."""
+        if self.device.type == "cpu":
+            return self
+        copy = Agent(self.config, self.spec, torch.device("cpu"))
+        copy.load_state_dict(self.state_dict())
+        return copy
+
     @torch.no_grad()
     def act(self, observation: Observation) -> np.ndarray:
         """Return deterministic actions for N environments, in [-1, 1], shape (N, action)."""
@@ -87,8 +91,7 @@ class Agent:
             uniform: Whether to draw uniform random actions instead, as in the warmup.
         """
         if uniform:
-            dims = (self.spec.action_dim, steps, num_envs)
-            explore = uniform_actions(*dims, generator)
+            explore = uniform_actions(self.spec.action_dim, steps, num_envs, generator)
         else:
             explore = self.algorithm.explorer(steps, num_envs, generator)
 
@@ -97,6 +100,7 @@ class Agent:
 
         return act
 
+    @torch.no_grad()
     def predict(
         self,
         observation: np.ndarray | dict[str, np.ndarray],
@@ -123,12 +127,11 @@ class Agent:
         batch = arrays[0].shape[:-1]  # () for a single observation
         states, goals = (array.reshape(-1, array.shape[-1]) for array in arrays)  # (N, size)
         inputs = self._tensors(Observation(states, goals, goals))
-        with torch.no_grad():
-            if deterministic:
-                actions = self.policy(*inputs)
-            else:
-                explore = self.algorithm.explorer(1, len(states), self._prediction)
-                actions = self.policy.to_bounds(explore(*self.policy.inputs(*inputs)))
+        if deterministic:
+            actions = self.policy(*inputs)
+        else:
+            explore = self.algorithm.explorer(1, len(states), self._prediction)
+            actions = self.policy.to_bounds(explore(*self.policy.inputs(*inputs)))
         return actions.cpu().numpy().reshape(*batch, self.spec.action_dim), None
 
     def evaluate(
@@ -245,14 +248,11 @@ class Agent:
             small: Whether to leave out target networks and save in half precision, a quarter to
                 half of the size. The loaded policy acts with the rounded weights.
         """
-        tensors = self.state_dict()
         about: dict[str, Any] = {"config": self.config.to_dict(), "task": vars(self.spec)}
-        if self.epoch is not None:
-            about |= {"epoch": self.epoch}
-        if self.selection is not None:
-            about |= {"selection": vars(self.selection)}
-        if small:
-            about, tensors = about | {"small": True}, policy_file.compress_policy(tensors)
+        selection = None if self.selection is None else vars(self.selection)
+        optional = {"epoch": self.epoch, "selection": selection, "small": small or None}
+        about |= {name: value for name, value in optional.items() if value is not None}
+        tensors = policy_file.compress_policy(self.state_dict()) if small else self.state_dict()
         policy_file.write_policy(as_path("path", path), about, tensors)
 
     @classmethod

@@ -73,7 +73,7 @@ class Config(Validated):
     env_kwargs: Annotated[dict[str, Any], JSON_TABLE] = field(default_factory=dict, hash=False)
     """Keyword arguments of a custom environment's constructor, such as '{"size": 3}'."""
     device: str = "auto"
-    """`cpu`, `cuda`, `cuda:N`, or `auto` (the GPU if there is one)."""
+    """`cpu`, `cuda`, `cuda:N`, or `auto` (the CPU)."""
     checkpoint_every: Epochs = 1
     """Epochs between checkpoints, from which `mrn resume` continues."""
     threads: Threads | None = None

@@ -7,6 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from mrn.algorithms import WGCSL
+from mrn.algorithms.wgcsl import value_at_rank
 from mrn.critics import CRITICS
 from tests.algorithms.helpers import (
     assert_gradients,
@@ -77,6 +78,14 @@ def test_threshold_separates_advantages_as_the_interpolated_quantile_does(filled
     best = known >= agent.threshold(quantile)
     expected = known >= known.quantile(quantile) if filled else best
     assert torch.equal(best, expected)
+
+
+def test_ranks_are_the_same_with_and_without_sorting():
+    values = torch.randn(1000, generator=generator()).round(decimals=1)  # with ties
+    for rank in torch.tensor([0, 1, 500, 999]):
+        one, other = (value_at_rank(values, rank, sort) for sort in (False, True))
+        assert one.shape == other.shape == ()
+        assert one == other == sorted(values.tolist())[rank]
 
 
 def test_trained_policy_imitates_relabeled_goals_only(tmp_path, monkeypatch):

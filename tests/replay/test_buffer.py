@@ -74,7 +74,9 @@ def test_gather_and_episode_lookups_match_the_stored_columns():
     assert torch.equal(buffer.achieved_after(rows, found.until_end)[:, 0], starts + lengths)
     assert torch.equal(buffer.achieved_after(rows, -found.since_start)[:, 0], starts.float())
     assert torch.equal(buffer.state[buffer.first_rows(rows), 0], starts.float())
-    first, length = buffer.episodes_since(buffer.oldest)
+    number, length = buffer.episodes_since(buffer.oldest)
+    first = number % buffer.rows
+    assert number[0] == buffer.oldest
     assert episode_of(buffer.state[first, 0]).tolist() == sorted(set(episode_of(stamps).tolist()))
     assert length.tolist() == list(buffer.lengths)
     assert (buffer.since_start[first] == 0).all()

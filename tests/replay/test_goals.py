@@ -3,9 +3,7 @@
 import pytest
 import torch
 from scipy.stats import chisquare
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from mrn.batch import TrajectorySampling
 from mrn.envs.rewards import FetchReward
 from mrn.replay import Hindsight, ReplayBuffer
 from mrn.replay.goals import geometric_steps
@@ -206,39 +204,3 @@ def test_mixture_draws_no_more_random_numbers_than_a_plain_strategy():
 def test_mixture_of_one_strategy_equals_it():
     mixed = {"future": 0.3, "desired": 0.0}
     assert same_batch(sample({"future": 0.3}, size=1000), sample(mixed, size=1000))
-
-
-class SyncCounter(TorchDispatchMode):
-    """Counts operations that copy a value to the host or whose result's size depends on values."""
-
-    NAMES = ("_local_scalar_dense", "nonzero", "masked_select", "unique")
-
-    def __init__(self):
-        super().__init__()
-        self.found = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if any(name in str(func) for name in self.NAMES):
-            self.found.append(str(func))
-        return func(*args, **(kwargs or {}))
-
-
-def test_sampling_never_waits_for_the_device():
-    weights = {"future": 0.2, "final": 0.1, "episode": 0.1, "geometric": 0.1, "random": 0.2}
-    weights |= {"desired": 0.1, "imagined": 0.2}
-    hindsight = Hindsight(
-        filled_buffer(40, WRAPPED),
-        weights,
-        REWARD,
-        redraws=2,
-        with_relabeled=True,
-        discount=0.9,
-        trajectory=TrajectorySampling(0.9, 0.2, 0.5),
-        imagine=lambda state, goal, uniform, _: (torch.ones_like(goal), (uniform * 3).int()),
-    )
-    generator = torch.Generator().manual_seed(0)
-    hindsight.sample(10, generator)  # reads the new episodes once
-    with SyncCounter() as counter:
-        batch = hindsight.sample(100, generator)
-    assert batch.trajectory is not None
-    assert counter.found == []

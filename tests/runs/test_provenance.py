@@ -171,9 +171,13 @@ def test_resumed_run_keeps_its_type_of_device(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "mrn.training.setup.find_device", lambda name: given.append(name) or torch.device("cpu")
     )
-    tiny_run(tmp_path, epochs=2, resume=True)  # possibly on a machine with a GPU
+    tiny_run(tmp_path, epochs=2, resume=True)
     file = tmp_path / "config.json"
-    file.write_text(file.read_text().replace('"device": "cpu"', '"device": "cuda"'))
-    with pytest.warns(UserWarning, match="device was cuda, now cpu"):
-        tiny_run(tmp_path, epochs=3, resume=True)
-    assert given == ["cpu", "auto"]
+    # Until version 0.2, `auto` was a GPU if there was one.
+    on_gpu = file.read_text().replace('"device": "cpu"', '"device": "cuda"')
+    for epochs, gpus in ((3, []), (4, ["0"])):
+        file.write_text(on_gpu)
+        monkeypatch.setattr("mrn.runs.provenance.visible_gpus", lambda gpus=gpus: gpus)
+        with pytest.warns(UserWarning, match="device was cuda, now cpu"):
+            tiny_run(tmp_path, epochs=epochs, resume=True)
+    assert given == ["auto", "auto", "cuda"]

@@ -102,7 +102,7 @@ def test_unwritable_folder_raises(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("device", "jobs", "gpus"), [("auto", 3, ["0", "1", "2"]), ("cpu", 2, []), ("cuda:1", 2, [])]
+    ("device", "jobs", "gpus"), [("cuda", 3, ["0", "1", "2"]), ("auto", 2, []), ("cuda:1", 2, [])]
 )
 def test_default_is_one_job_per_usable_gpu(tmp_path, monkeypatch, device, jobs, gpus):
     (tmp_path / "s.toml").write_text(f'tasks = ["FetchReach"]\n[settings]\ndevice = "{device}"')
@@ -116,7 +116,8 @@ def test_default_is_one_job_per_usable_gpu(tmp_path, monkeypatch, device, jobs, 
 
 
 def test_runs_are_distributed_over_gpus(tmp_path, fake_python):
-    suite = replace(SUITE, critics=("mrn", "bvn", "dn"))
+    settings = SUITE.settings | {"device": "cuda"}
+    suite = replace(SUITE, critics=("mrn", "bvn", "dn"), settings=settings)
     jobs = plan_jobs(suite, tmp_path / "runs", 1)
     write_rows(tmp_path / "done", 2)
     # Each waits for the others, so that all run in parallel.

@@ -108,11 +108,12 @@ def test_machine_with_other_versions_raises_or_warns():
 @pytest.mark.parametrize(
     ("given", "device", "available", "requested"),
     [
-        (None, "auto", 2, 1),
-        (None, "auto", 0, 0),
+        (None, "cuda", 2, 1),
+        (None, "cuda", 0, 0),
+        (None, "auto", 2, 0),
         (None, "cpu", 2, 0),
         (0.5, "cuda", 2, 0.5),
-        (0.0, "auto", 2, 0),
+        (0.0, "cuda", 2, 0),
     ],
 )
 def test_run_requests_a_gpu_if_the_cluster_has_one(

@@ -13,7 +13,6 @@ transitions as in DDPG: a fraction `her_ratio` is relabeled, the others keep the
 do the authors (https://github.com/YangRui2015/AWGCSL).
 """
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -138,11 +137,12 @@ class WGCSL(Algorithm):
     def threshold(self, quantile: float) -> Tensor:
         """Return the smallest recent advantage that is not below the quantile.
 
-        No advantage lies between it and the interpolated quantile, which would take a sort.
+        No advantage lies between it and the interpolated quantile.
         """
-        count = int((self.advantages < NO_ADVANTAGE).sum())
-        rank = math.ceil(quantile * (count - 1) - 1e-9) if count else 0
-        return self.advantages.flatten().kthvalue(rank + 1).values  # placeholders are the largest
+        recent = self.advantages.flatten()  # placeholders are the largest
+        count = (recent < NO_ADVANTAGE).sum()
+        rank = (quantile * (count.double() - 1) - 1e-9).ceil().clamp(min=0).long()
+        return value_at_rank(recent, rank, sort=not recent.is_cpu)
 
     def end_cycle(self) -> None:
         """Update the target networks if `target_update_interval` is 0."""
@@ -151,3 +151,13 @@ class WGCSL(Algorithm):
     def explorer(self, steps: int, num_envs: int, generator: torch.Generator) -> Explorer:
         """Return the actor with Gaussian noise and occasional uniform actions."""
         return add_noise(self.actor, self.settings, steps, num_envs, generator)
+
+
+def value_at_rank(values: Tensor, rank: Tensor, sort: bool) -> Tensor:
+    """Return the value of a rank from 0, shape (), by sorting or in a fifth of the time.
+
+    The fast way reads the rank, so a GPU would have to wait for it.
+    """
+    if sort:
+        return values.sort().values.index_select(0, rank.view(1)).squeeze(0)
+    return values.kthvalue(int(rank) + 1).values

@@ -62,7 +62,7 @@ def sweep(
     check("gpus", gpus, NonNegativeFloat | None)
     _check_backend_options(backend, jobs=jobs, address=address, gpus=gpus)
     chosen = find_suite(suite)
-    devices = visible_gpus() if any(run.device in ANY_GPU for run in chosen.configs()) else []
+    devices = visible_gpus() if any(run.device == ANY_GPU for run in chosen.configs()) else []
     if backend == "local":
         jobs, threads = divide_cores(jobs, threads, devices)
     threads = threads or 1

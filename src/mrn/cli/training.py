@@ -133,7 +133,7 @@ def resume(
         run: Run folder.
         epochs: Total number of training epochs.
         stop_at: Stop after the first evaluation with at least this success rate.
-        device: `cpu`, `cuda`, `cuda:N`, or `auto` (the GPU if there is one).
+        device: `cpu`, `cuda`, `cuda:N`, or `auto` (the CPU).
         threads: CPU threads.
         env_timeout: Seconds to wait for an environment process (with `--async-envs`).
         checkpoint_every: Epochs between checkpoints.
@@ -201,7 +201,7 @@ def evaluate(
         engine: Simulation engine: `envpool`, `gymnasium`, or `auto` (EnvPool if it has the task).
         weights: `latest`, or `best` for the epoch with the highest success rate.
         seed: Seed of the environments.
-        device: `cpu`, `cuda`, `cuda:N`, or `auto` (the GPU if there is one).
+        device: `cpu`, `cuda`, `cuda:N`, or `auto` (the CPU).
         threads: CPU threads for the simulation. Defaults to all cores.
         goal: Goal for all episodes, for example 1.3,0.7,0.42. By default goals are sampled.
         render: Show the episodes in a window, one after another, on Gymnasium.

@@ -74,7 +74,7 @@ def tune(
         searched = replace(searched, fixed=searched.fixed | {"epochs": epochs})
     search = Search(task, algo, critic, recipe, searched, seeds, seed, prune)
     folder = runs / safe_name(name or f"tune-{task}-{algo}")
-    devices = visible_gpus() if search.defaults.device in ANY_GPU else []
+    devices = visible_gpus() if search.defaults.device == ANY_GPU else []
     jobs, threads = divide_cores(jobs, threads, devices)
     found = run_search(
         search, folder, trials, LocalBackend(jobs, devices), threads, discard_checkpoints

@@ -155,7 +155,7 @@ class ReplayBuffer:
 
     def read(self, start: int) -> dict[str, Tensor]:
         """Return copies on the host of the rows from number `start` of the run on."""
-        place = self._places_since(start)
+        place = torch.arange(start, self.written, device=self.device) % self.rows
         return {name: getattr(self, name)[place].cpu() for name in COLUMNS}
 
     def check(self, rows: dict[str, Tensor], count: int, where: str) -> None:
@@ -240,18 +240,19 @@ class ReplayBuffer:
         return (rows - self.since_start.index_select(0, rows)) % self.rows
 
     def episodes_since(self, start: int) -> tuple[Tensor, Tensor]:
-        """Return the first rows and the lengths of the episodes from row `start` of the run on."""
-        place = self._places_since(start)
-        first = place[self.since_start[place] == 0]
-        return first, self.until_end[first]
+        """Return the first rows and the lengths of the episodes from row `start` of the run on.
 
-    def terminal_rows(self, start: int) -> Tensor:
-        """Return the numbers in the run of the rows from `start` on whose action terminated."""
-        return start + self.terminated[self._places_since(start)].nonzero().flatten()
-
-    def _places_since(self, start: int) -> Tensor:
-        """Return the places in the ring of rows `start` .. `written` - 1 of the run."""
-        return torch.arange(start, self.written, device=self.device) % self.rows
+        Rows are numbers in the run. The host knows them, so this does not wait for the device.
+        """
+        first, lengths, row = [], [], self.written
+        for length in reversed(self.lengths):
+            if row <= start:
+                break
+            row -= length + 1
+            first.append(row)
+            lengths.append(length)
+        found = torch.tensor([first[::-1], lengths[::-1]], dtype=torch.int64)
+        return tuple(found.to(self.device))
 
     def _rows_of(self, place: Tensor) -> Tensor:
         """Return rows by their place in the ring of transitions; places may exceed its end."""

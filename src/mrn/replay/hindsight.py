@@ -93,6 +93,8 @@ class Hindsight:
         uniform = torch.rand(
             2, count, generator=generator, device=generator.device, dtype=torch.float64
         )
+        if self.moved is not None:
+            self.moved.catch_up()  # here, so that no update waits for the host
         rows = self.buffer.newest(count)
         return self._relabel(rows, self.buffer.gather(rows), uniform, None)
 
@@ -146,7 +148,7 @@ class MovedEpisodes:
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Return whether something moved in the episode of each row; bool, the shape of `rows`."""
-        self._catch_up()
+        self.catch_up()
         return self.table.index_select(0, self.buffer.first_rows(rows.flatten())).view_as(rows)
 
     def first(self, candidates: Tensor) -> Tensor:
@@ -156,14 +158,14 @@ class MovedEpisodes:
         # argmax does not support bool. It returns the first of several maxima.
         return candidates.gather(0, moved.byte().argmax(dim=0, keepdim=True)).squeeze(0)
 
-    def _catch_up(self) -> None:
-        """Cover the episodes stored since the last lookup."""
+    def catch_up(self) -> None:
+        """Cover the episodes stored since the last call."""
         if self.seen == self.buffer.written:
             return
         first, length = self.buffer.episodes_since(max(self.seen, self.buffer.oldest))
         start = self.buffer.achieved_after(first, torch.zeros_like(length))
         end = self.buffer.achieved_after(first, length)
-        self.table[first] = self.reward(start, end) < 0
+        self.table[first % self.buffer.rows] = self.reward(start, end) < 0
         self.seen = self.buffer.written
 
 
@@ -177,16 +179,18 @@ class GoalTermination:
     def __init__(self, buffer: ReplayBuffer, reward: Reward) -> None:
         """Start before the first episode; `reward` decides whether a goal is reached."""
         self.buffer, self.reward = buffer, reward
-        self.newest = -1  # last row of the run whose action terminated an episode at its goal
+        # Last row of the run whose action terminated an episode at its goal.
+        self.newest = torch.full((), -1, device=buffer.device)
         self.seen = 0  # rows of the run that were searched
 
-    def __call__(self) -> bool:
-        """Return whether a stored episode terminated at its own goal."""
-        if self.seen < self.buffer.written:
-            rows = self.buffer.terminal_rows(max(self.seen, self.buffer.oldest))
-            if len(rows):
-                stored = self.buffer.gather(rows % self.buffer.rows)
-                at_goal = rows[self.reward(stored.next_achieved, stored.goal) == 0]
-                self.newest = max([self.newest, *at_goal.tolist()])
-            self.seen = self.buffer.written
-        return self.newest >= self.buffer.oldest
+    def __call__(self) -> Tensor:
+        """Return whether a stored episode terminated at its own goal; shape (), on the device."""
+        buffer = self.buffer
+        if self.seen < buffer.written:
+            first, length = buffer.episodes_since(max(self.seen, buffer.oldest))
+            last = first + length - 1
+            stored = buffer.gather(last % buffer.rows)
+            at_goal = stored.terminated & (self.reward(stored.next_achieved, stored.goal) == 0)
+            self.newest = torch.maximum(self.newest, torch.where(at_goal, last, -1).max())
+            self.seen = buffer.written
+        return self.newest >= buffer.oldest

@@ -16,7 +16,7 @@ from mrn.config import Config
 from mrn.distributed import command_here
 from mrn.envs.tasks import passes_arguments
 from mrn.runs.layout import CONFIG, run_file
-from mrn.utils.device import describe_machine
+from mrn.utils.device import describe_machine, visible_gpus
 from mrn.utils.errors import UserError
 from mrn.utils.files import parse_json, read_error, read_limited
 from mrn.utils.plugins import TRUST_FLAG, is_custom
@@ -96,14 +96,15 @@ def _as_strings(table: Any) -> dict[str, str]:
 def with_original_machine(config: Config, path: Path) -> Config:
     """Fill unset `engine`, `threads`, `device` and `precision` with the run's original values.
 
-    Another number of threads, or a new GPU, would change the order of floating-point sums. If the
-    original GPU or EnvPool is gone, or bfloat16 instructions are missing, the run resumes without
-    them.
+    Another number of threads or type of device would change the order of floating-point sums. If
+    the original GPU or EnvPool is gone, or bfloat16 instructions are missing, the run resumes
+    without them.
     """
     original = read_run_info(path).machine if (path / CONFIG).exists() else {}
     threads = int(original["threads"]) if original.get("threads", "").isdecimal() else None
-    keep_cpu = config.device == "auto" and original.get("device") == "cpu"
-    device = "cpu" if keep_cpu else config.device
+    # Until version 0.2, `auto` was a GPU if there was one.
+    keep_gpu = config.device == "auto" and original.get("device") == "cuda" and visible_gpus()
+    device = "cuda" if keep_gpu else config.device
     # EnvPool may have been installed since.
     keep_gymnasium = config.engine == "auto" and original.get("engine") == "gymnasium"
     engine = "gymnasium" if keep_gymnasium else config.engine

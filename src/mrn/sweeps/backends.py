@@ -57,7 +57,7 @@ class LocalBackend:
 
     def _gpu(self, job: Job) -> str | None:
         """Return the GPU with the fewest runs; None if there are none or the job names a device."""
-        if not self.gpus or job.config.device not in ANY_GPU:
+        if not self.gpus or job.config.device != ANY_GPU:
             return None
         used = [each.gpu for each in self.started if each.process.poll() is None]
         return min(self.gpus, key=used.count)

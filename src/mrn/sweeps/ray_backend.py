@@ -105,7 +105,7 @@ class RayBackend:
             _compare(machine, report, versions())
 
     def _gpus(self, job: Job) -> float:
-        return 0.0 if job.config.device == "cpu" else self.gpus or 0.0
+        return 0.0 if job.config.device in ("auto", "cpu") else self.gpus or 0.0
 
     def start(self, job: Job) -> Handle:
         """Submit the job to the cluster."""

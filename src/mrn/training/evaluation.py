@@ -70,7 +70,8 @@ def evaluate_agent(
         envs = ChosenGoal(envs, target, agent.task)
     with envs, torch_threads(1), memory_errors(LESS_MEMORY):
         # Both engines seed environment i with seed + i, so nearby seeds would share episodes.
-        result = evaluate(envs, agent.act, episodes, derive_seed(seed, "evaluation"), progress)
+        act, seed = agent.on_cpu().act, derive_seed(seed, "evaluation")
+        result = evaluate(envs, act, episodes, seed, progress)
         return replace(result, engine=envs.engine)
 
 

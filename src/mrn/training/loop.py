@@ -177,7 +177,7 @@ def evaluate_epoch(trainer: Trainer, envs: GoalVectorEnv) -> Row:
     config = trainer.config
     seed = derive_seed(config.seed, "evaluation", trainer.epoch)
     with trainer.clock.measure("evaluation"), torch_threads(1):
-        episodes, act = config.schedule.eval_episodes, trainer.agent.act
+        episodes, act = config.schedule.eval_episodes, trainer.agent.on_cpu().act
         result = evaluate(envs, act, episodes, seed, ranks=trainer.ranks)
     return {
         "success": result.success,

@@ -47,7 +47,7 @@ class Trainer:
         Args:
             config: Settings of the run.
             task: Training task.
-            device: Device of the networks and of the replay buffer.
+            device: Device of the networks and of the replay buffer. Acting uses the CPU.
             ranks: Ranks of the run.
             precision: Precision of the updates; by default that of the settings on this device.
 
@@ -77,9 +77,10 @@ class Trainer:
             algorithm.trajectory_sampling,
             self._imagine if algorithm.imagines else None,
         )
+        devices = {"replay": device, "learning": device, "exploration": torch.device("cpu")}
         self.generators = {
-            name: make_generator(config.seed, name, device, ranks.rank)
-            for name in ("replay", "learning", "exploration")
+            name: make_generator(config.seed, name, each, ranks.rank)
+            for name, each in devices.items()
         }
         self.losses = torch.zeros(len(self.metrics), device=device)  # sums over the epoch
         self.epoch, self.cycle = 1, 0  # current epoch, and its completed cycles
@@ -103,7 +104,7 @@ class Trainer:
         seed = derive_seed(self.config.seed, "environments", self.epoch)
         is_warmup = self.episodes_played < self.config.schedule.warmup_episodes
         with torch_threads(1):
-            policy = self.agent.explorer(
+            policy = self.agent.on_cpu().explorer(
                 envs.task.horizon, envs.num_envs, self.generators["exploration"], is_warmup
             )
             collect_episodes(envs, policy, self.episodes, seed, self.cycle)

@@ -16,8 +16,8 @@ import torch
 from mrn.distributed import local_rank, local_world_size
 from mrn.utils.errors import UserError, unknown_name
 
-ANY_GPU = ("auto", "cuda")
-"""Device names that select any available GPU."""
+ANY_GPU = "cuda"
+"""Device name that selects any available GPU."""
 CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 """CPU quota and period of a Linux container (cgroup v2)."""
 CPUINFO = Path("/proc/cpuinfo")
@@ -29,7 +29,7 @@ MAX_SLOWDOWN = 2.0
 
 
 def find_device(name: str | torch.device) -> torch.device:
-    """Return the torch device for a name; `auto` is the GPU if there is one.
+    """Return the torch device for a name; `auto` is the CPU, as no GPU has been measured yet.
 
     With several ranks on this machine, each rank gets its own GPU.
 
@@ -46,10 +46,10 @@ def find_device(name: str | torch.device) -> torch.device:
         )
     if name not in known:
         raise unknown_name("device", name, known)
-    if name == "auto":
-        name = "cuda" if cuda else "cpu"
+    if name in ("auto", "cpu"):
+        return torch.device("cpu")
     count = local_world_size()
-    if name == "cpu" or count == 1:
+    if count == 1:
         return torch.device(name)
     if name != "cuda" or count > len(cuda):
         raise UserError(
