@@ -1,9 +1,11 @@
 """A forged metrics.csv marks its run as damaged; it neither stops a report nor finishes a run."""
 
+import json
 import random
 import re
 import shutil
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,10 @@ import pytest
 import mrn
 from mrn.analysis.report import write_report
 from mrn.analysis.runs import find_runs
+from mrn.runs.layout import checkpoint_folders
+from mrn.runs.provenance import read_config
+from mrn.sweeps.jobs import Job, plan_job
+from mrn.sweeps.scheduler import Sweep
 from tests.reliability.helpers import same_run
 from tests.sweeps.helpers import write_run
 from tests.training.helpers import metrics, tiny_run
@@ -95,12 +101,93 @@ def test_forged_success_does_not_stop_a_run(run):
     assert float(metrics(run)[1]["success"]) < 0.99
 
 
+@pytest.fixture
+def job(run, tmp_path) -> Job:
+    """A run of a sweep whose last of four epochs is forged."""
+    config = replace(read_config(run), epochs=4)
+    folder = tmp_path / "runs" / config.folder
+    shutil.copytree(run, folder)
+    about = json.loads((folder / "config.json").read_text())
+    about["config"]["epochs"] = 4
+    (folder / "config.json").write_text(json.dumps(about))
+    add_epoch(folder)
+    return plan_job(config, tmp_path / "runs", 1, "")
+
+
+def test_forged_epochs_do_not_finish_a_run_of_a_sweep(job, tmp_path):
+    assert job.epochs_done == 4
+    work = Sweep([job], None, None, discard=True)
+    assert work.waiting == [job]
+    work._discard_checkpoints(job)
+    assert checkpoint_folders(job.folder)
+    tiny_run(tmp_path / "whole", epochs=4)
+    tiny_run(job.folder, epochs=4, resume=True)
+    assert job.finished
+    assert same_run(job.folder, tmp_path / "whole")
+    shutil.rmtree(job.folder / "checkpoints")
+    assert job.finished
+    add_epoch(job.folder)
+    with pytest.raises(mrn.UserError, match="has 5 epochs, but the weights are of epoch 4"):
+        _ = job.finished
+
+
+def test_forged_epochs_do_not_finish_a_run_in_a_report(job, tmp_path):
+    (found,) = find_runs(tmp_path / "runs")
+    assert not found.problem
+    assert not found.finished
+    assert not found.is_final
+    shutil.rmtree(job.folder / "checkpoints")
+    (found,) = find_runs(tmp_path / "runs")
+    assert re.search("has 4 epochs, but the weights are of epoch 3", found.problem)
+
+
+@pytest.mark.parametrize("column", ["success", "steps_to_success", "critic_loss", "update_seconds"])
+def test_report_compares_metrics_with_the_checkpoint(run, column):
+    (found,) = find_runs(run)
+    assert found.finished
+    names = (run / "metrics.csv").read_text().splitlines()[0].split(",")
+    forge(run / "metrics.csv", 2, names.index(column), "0.875")
+    (found,) = find_runs(run)
+    assert re.search(
+        r"metrics.csv is damaged: it differs from .*/000004-000000; mrn resume rest", found.problem
+    )
+    tiny_run(run, epochs=3, resume=True)
+    (found,) = find_runs(run)
+    assert not found.problem
+
+
+def test_report_compares_the_number_of_epochs_and_the_settings_with_the_checkpoint(run):
+    config, metrics_file = run / "config.json", run / "metrics.csv"
+    text = config.read_text()
+    config.write_text(text.replace('"learning_rate": 0.001', '"learning_rate": 0.002'))
+    (found,) = find_runs(run)
+    assert re.search(
+        "checkpoint .* learning_rate was 0.001, now 0.002. Restore config", found.problem
+    )
+    config.write_text(text)
+    lines = metrics_file.read_text().splitlines(keepends=True)
+    metrics_file.write_text("".join(lines[:-1]))
+    (found,) = find_runs(run)
+    assert "it differs from" in found.problem
+
+
 def test_forged_epochs_disagree_with_the_weights(run, capsys):
     shutil.rmtree(run / "checkpoints")
     add_epoch(run)
     with pytest.raises(mrn.UserError, match="has 4 epochs, but the weights are of epoch 3"):
         tiny_run(run, epochs=4, resume=True)
     assert mrn.load(run).epoch == 3
+
+
+def test_damaged_metrics_of_a_stopped_run_do_not_extend_it(run):
+    tiny_run(run, epochs=4, stop_at=0.0, resume=True)
+    assert len(metrics(run)) == 3
+    weights, text = (run / "latest.safetensors").read_bytes(), (run / "metrics.csv").read_text()
+    for damage in (text[:-5], text.replace("\n2,", "\n3,")):
+        (run / "metrics.csv").write_text(damage)
+        tiny_run(run, epochs=4, stop_at=0.0, resume=True)
+        assert (run / "metrics.csv").read_text() == text
+        assert (run / "latest.safetensors").read_bytes() == weights
 
 
 def test_finished_run_rejects_weights_of_another_seed(run, tmp_path):

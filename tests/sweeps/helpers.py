@@ -3,12 +3,14 @@
 import json
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import mrn
 from mrn.envs import TASKS, find_task
-from mrn.runs.layout import CONFIG, METRICS
+from mrn.runs.layout import CONFIG, METRICS, weights_file
 from mrn.runs.metrics import COLUMNS, write_metrics
+from mrn.runs.policy_file import write_policy
 from mrn.runs.run_dir import RunDir
 from mrn.sweeps import scheduler
 from mrn.sweeps.scheduler import Outcome
@@ -75,10 +77,13 @@ def write_run(root: Path, success: list[float | None], seed=100, task="FetchPush
     return root / config.folder
 
 
-def write_rows(folder: Path, count: int) -> None:
+def write_rows(folder: Path, count: int, success: Callable[[int], float] = lambda _: 0.5) -> None:
+    """Write metrics and weights after a number of epochs, given the success rate of each epoch."""
     folder.mkdir(parents=True, exist_ok=True)
     row = dict.fromkeys(COLUMNS, 0.5)
-    write_metrics(folder / METRICS, COLUMNS, [row | {"epoch": n + 1} for n in range(count)])
+    rows = [row | {"epoch": n, "success": success(n)} for n in range(1, count + 1)]
+    write_policy(weights_file(folder), {"epoch": count}, {})
+    write_metrics(folder / METRICS, COLUMNS, rows)
 
 
 class InstantBackend:
@@ -142,12 +147,8 @@ class _Curve(InstantBackend):
 
     def poll(self):
         epochs = self.job.epochs_done + 1
-        successes = [self.backend.success(self.job.config, n + 1) for n in range(epochs)]
-        rows = [
-            dict.fromkeys(COLUMNS, 0.5) | {"epoch": n + 1, "success": success}
-            for n, success in enumerate(successes)
-        ]
-        write_metrics(self.job.folder / METRICS, COLUMNS, rows)
+        success = partial(self.backend.success, self.job.config)
+        write_rows(self.job.folder, epochs, success)
         return Outcome("done") if epochs == self.job.epochs else None
 
     def stop(self):

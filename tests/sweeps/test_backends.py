@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mrn.cli import sweeps
-from mrn.runs.layout import METRICS, log_file
+from mrn.runs.layout import log_file
 from mrn.runs.lock import RunLock
 from mrn.sweeps import backends
 from mrn.sweeps.backends import LocalBackend
@@ -44,7 +44,7 @@ def test_run_is_restarted_after_a_real_time_signal_and_keeps_its_log(tmp_path, f
     number = signal.SIGRTMIN + 1
     fake_python(f"""
         if [ -e {tmp_path}/once ]; then
-            echo second; mkdir $4; cp {tmp_path}/done/{METRICS} $4
+            echo second; mkdir $4; cp {tmp_path}/done/* $4
         else
             echo first; touch {tmp_path}/once; kill -{number} $$
         fi""")
@@ -86,7 +86,7 @@ def test_file_in_the_way_fails_only_that_run(tmp_path, fake_python):
     write_rows(tmp_path / "done", 2)
     jobs[0].folder.parents[1].mkdir(parents=True)
     jobs[0].folder.parent.write_text("in the way")
-    fake_python(f"mkdir $4; cp {tmp_path}/done/{METRICS} $4")
+    fake_python(f"mkdir $4; cp {tmp_path}/done/* $4")
     with pytest.raises(RunError, match=r"1 of 2 runs failed.*cannot write .*seed-1.log"):
         run_sweep(jobs, LocalBackend(1), Overview())
     assert jobs[1].finished
@@ -124,7 +124,7 @@ def test_runs_are_distributed_over_gpus(tmp_path, fake_python):
     fake_python(f"""
         mkdir $4; echo $CUDA_VISIBLE_DEVICES > $4/gpu
         while [ $(ls -d {tmp_path}/runs/s/*/*/*/gpu | wc -l) -lt 3 ]; do sleep 0.05; done
-        cp {tmp_path}/done/{METRICS} $4""")
+        cp {tmp_path}/done/* $4""")
     run_sweep(jobs, LocalBackend(3, ["4", "6"]), Overview())
     assert [(job.folder / "gpu").read_text() for job in jobs] == ["4\n", "6\n", "4\n"]
 

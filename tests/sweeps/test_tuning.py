@@ -3,12 +3,15 @@
 import csv
 import threading
 from dataclasses import replace
+from functools import partial
 from statistics import fmean
 
 import pytest
 
 from mrn.analysis.runs import find_runs
 from mrn.config import Config
+from mrn.runs.layout import METRICS
+from mrn.runs.metrics import read_metrics
 from mrn.sweeps import scheduler
 from mrn.sweeps.scheduler import Outcome
 from mrn.sweeps.search import Search
@@ -18,7 +21,7 @@ from mrn.sweeps.suites import find_suite
 from mrn.sweeps.trials import best_trial, command, read_trials
 from mrn.sweeps.tuning import tune
 from mrn.utils.errors import RunError, UserError
-from tests.sweeps.helpers import CurveBackend, skip_waiting
+from tests.sweeps.helpers import CurveBackend, skip_waiting, write_rows
 
 SPACE = Space(
     {
@@ -149,6 +152,38 @@ def test_prune_decision_survives_a_kill(tmp_path, monkeypatch):
     started = len(backend.started)
     assert tune(SEARCH, tmp_path, 6, backend)[5].state == "pruned"
     assert len(backend.started) == started
+
+
+def test_forged_metrics_do_not_complete_a_trial(tmp_path):
+    folder = tmp_path / "killed"
+    with pytest.raises(KilledError):
+        tune(SEARCH, folder, 2, KilledBackend(by_settings, 3))
+    (run,) = folder.glob("FetchReach/*/seed-1")
+    assert len(read_metrics(run / METRICS)) == 2
+    with open(run / METRICS, "a", encoding="utf-8") as file:
+        file.writelines(f"{number},1,1,1,1,1,1,1,1,1\n" for number in (3, 4))
+    with pytest.raises(UserError, match="has 4 epochs, but the weights are of epoch 2"):
+        tune(SEARCH, folder, 2, CurveBackend(by_settings))
+    assert Study(folder, SEARCH).trials()[0].state == "running"
+
+
+class RestoringBackend(CurveBackend):
+    """Restores the metrics of a run when it starts, as from a checkpoint."""
+
+    def start(self, job):
+        run = super().start(job)
+        write_rows(job.folder, 1, partial(self.success, job.config))
+        return run
+
+
+def test_restored_metrics_replace_forged_ones_in_the_study(tmp_path):
+    undisturbed = tune(SEARCH, tmp_path / "undisturbed", 2, CurveBackend(by_settings))
+    folder = tmp_path / "killed"
+    with pytest.raises(KilledError):
+        tune(SEARCH, folder, 2, KilledBackend(by_settings, 3))
+    (run,) = folder.glob("FetchReach/*/seed-1")
+    write_rows(run, 3, lambda _: 1.0)
+    assert tune(SEARCH, folder, 2, RestoringBackend(by_settings)) == undisturbed
 
 
 def test_two_processes_share_the_trials_and_continue_those_of_a_killed_one(tmp_path, monkeypatch):

@@ -38,6 +38,8 @@ class Run:
     """Settings, versions and machine; None for a CSV without them."""
     problem: str = ""
     """Why the run has no metrics or is not compared; empty otherwise."""
+    confirmed: bool = True
+    """Whether checkpoint or weights confirm that it is finished, if the metrics say so."""
 
     @property
     def config(self) -> Config | None:
@@ -83,7 +85,7 @@ class Run:
     def finished(self) -> bool:
         """Whether it trained all its epochs or reached `stop_at`."""
         epochs, stop_at = (self.config.epochs, self.config.stop_at) if self.config else (None, None)
-        return not self.problem and is_finished(self._rows, epochs, stop_at)
+        return not self.problem and self.confirmed and is_finished(self._rows, epochs, stop_at)
 
     @property
     def _rows(self) -> list[dict[str, float | None]]:

@@ -13,10 +13,11 @@ from mrn.analysis.search import search
 from mrn.analysis.trials import mark_abandoned
 from mrn.config import Config, flatten
 from mrn.envs import TASKS
-from mrn.runs.layout import CONFIG, METRICS, run_file
-from mrn.runs.metrics import read_metrics
+from mrn.runs.layout import CONFIG, METRICS, run_file, weights_file
+from mrn.runs.metrics import Metrics, is_finished, read_metrics
 from mrn.runs.provenance import read_run_info, read_run_info_file
 from mrn.runs.run_dir import MUTABLE_SETTINGS
+from mrn.runs.verify import check_saved, confirm_finished, read_saved
 from mrn.utils.errors import UserError
 from mrn.utils.naming import safe_name
 from mrn.utils.plotting import sort_methods
@@ -190,10 +191,12 @@ def _fits(config: Config, method: str) -> bool:
 
 
 def _with_metrics(run: Run) -> Run:
+    confirmed = True
     try:
-        if run.path.is_dir():
-            run_file(run.path, METRICS)  # raises for a link out of the folder
-        rows = read_metrics(run.metrics_file)
+        if run.path.is_dir() and run.config is not None:
+            rows, confirmed = _verified_metrics(run.path, run.config)
+        else:
+            rows = read_metrics(run.metrics_file)
     except UserError as error:
         return replace(run, problem=str(error))
     if not rows:
@@ -204,7 +207,26 @@ def _with_metrics(run: Run) -> Run:
     }
     if np.isnan(columns["success"]).all():
         return replace(run, problem=NEVER_EVALUATED)
-    return replace(run, columns=columns)
+    return replace(run, columns=columns, confirmed=confirmed)
+
+
+def _verified_metrics(folder: Path, config: Config) -> tuple[list[Metrics], bool]:
+    """Return the metrics in a run folder, and whether other files confirm that it is finished.
+
+    A folder without checkpoints and weights is like a CSV: there is nothing to compare with.
+
+    Raises:
+        UserError: The metrics are damaged, or checkpoint or weights contradict them.
+    """
+    saved = read_saved(folder)  # before the metrics, which a process writes first
+    rows = read_metrics(run_file(folder, METRICS))
+    if saved:
+        check_saved(saved, folder, config, rows)
+    elif not os.path.lexists(weights_file(folder)):
+        return rows, True
+    return rows, is_finished(rows, config.epochs, config.stop_at) and confirm_finished(
+        folder, config
+    )
 
 
 def warn_skipped(runs: Iterable[Run], what: str) -> None:

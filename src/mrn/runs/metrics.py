@@ -12,6 +12,8 @@ from mrn.utils.renames import upgrade_columns
 from mrn.utils.tables import csv_text
 
 Row = dict[str, Any]
+Metrics = dict[str, float | None]
+"""An epoch that was read from metrics.csv."""
 
 COLUMNS = (
     "epoch",
@@ -62,7 +64,7 @@ def write_metrics(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> No
     write_atomically(path, table.getvalue().encode())
 
 
-def read_metrics(path: Path) -> list[dict[str, float | None]]:
+def read_metrics(path: Path) -> list[Metrics]:
     """Return the rows of a metrics.csv, one per epoch, with None for missing values.
 
     Raises:
@@ -83,7 +85,7 @@ def read_metrics(path: Path) -> list[dict[str, float | None]]:
         raise UserError(
             f"{path} is not the metrics of a run: columns are missing, duplicated or invalid"
         )
-    rows: list[dict[str, float | None]] = []
+    rows: list[Metrics] = []
     for number, line in enumerate(lines[1:], start=1):
         try:
             values = [float(value) if value else None for value in line]
@@ -132,7 +134,8 @@ def reached_stop_at(row: Mapping[str, Any], stop_at: float | None) -> bool:
     return stop_at is not None and (row["success"] or 0.0) >= stop_at
 
 
-def _upgrade_row(row: Any) -> Any:
+def upgrade_row(row: Any) -> Any:
+    """Translate the column names of an earlier version in a row of a checkpoint."""
     if not isinstance(row, dict):
         return row
     return dict(zip(upgrade_columns(list(row)), row.values(), strict=True))
@@ -144,7 +147,7 @@ def check_rows(rows: Any, columns: set[str], where: str) -> list[Row]:
     Raises:
         UserError: They are not the metrics of a run; `where` names the file.
     """
-    rows = [_upgrade_row(row) for row in rows] if isinstance(rows, list) else [None]
+    rows = [upgrade_row(row) for row in rows] if isinstance(rows, list) else [None]
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, dict) or set(row) != columns:
             raise UserError(f"{where}: the metrics do not have the columns of this run")

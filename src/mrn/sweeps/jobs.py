@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mrn.config import Config
-from mrn.runs.layout import CONFIG, METRICS, run_file
+from mrn.runs.layout import CONFIG, METRICS, checkpoint_folders, run_file
 from mrn.runs.metrics import is_finished, read_metrics
 from mrn.runs.provenance import read_config
 from mrn.runs.run_dir import check_settings
+from mrn.runs.verify import confirm_finished
 from mrn.sweeps.suites import Suite
 from mrn.utils.errors import UserError
 from mrn.utils.files import read_error
@@ -49,12 +50,8 @@ class Job:
         Raises:
             UserError: The metrics are unreadable or damaged.
         """
-        file = run_file(self.folder, METRICS)
-        state = _stat(file)
-        if state is None:
-            return RunStatus()
-        # Every write replaces the file, so a new inode also means new content.
-        return _read_status(file, state.st_ino, state.st_mtime_ns, state.st_size)
+        version = _version(self.folder)
+        return _read_status(run_file(self.folder, METRICS), *version) if version else RunStatus()
 
     @property
     def epochs(self) -> int:
@@ -68,9 +65,16 @@ class Job:
 
     @property
     def finished(self) -> bool:
-        """Whether the run trained all its epochs or reached `stop_at`."""
+        """Whether the run trained all its epochs or reached `stop_at`, as `mrn resume` judges it.
+
+        Raises:
+            UserError: The metrics are unreadable, or checkpoint or weights contradict them.
+        """
         rows = [{"success": success} for success in self.status.curve]
-        return is_finished(rows, self.config.epochs, self.config.stop_at)
+        if not is_finished(rows, self.config.epochs, self.config.stop_at):
+            return False
+        newest = [path.name for path in checkpoint_folders(self.folder)[-1:]]
+        return _confirm(self.folder, self.config, *_version(self.folder), *newest)
 
     @property
     def root(self) -> Path:
@@ -89,6 +93,18 @@ def current_status(job: Job) -> RunStatus:
 @lru_cache(maxsize=4096)
 def _read_status(file: Path, *_state: int) -> RunStatus:
     return RunStatus(tuple(row["success"] for row in read_metrics(file)))
+
+
+@lru_cache(maxsize=4096)
+def _confirm(folder: Path, config: Config, *_version: object) -> bool:
+    return confirm_finished(folder, config)
+
+
+def _version(folder: Path) -> tuple[int, ...]:
+    """Return what identifies the content of a run's metrics; empty if there are none."""
+    state = _stat(run_file(folder, METRICS))
+    # Every write replaces the file, so a new inode also means new content.
+    return (state.st_ino, state.st_mtime_ns, state.st_size) if state else ()
 
 
 def _stat(file: Path) -> os.stat_result | None:
@@ -145,5 +161,5 @@ def plan_job(config: Config, root: Path, threads: int, remedy: str) -> Job:
         check_settings(started, config, str(folder), remedy)
     chosen = config.threads or (started and started.threads) or threads
     job = Job(replace(config, threads=chosen), folder, str(config.folder))
-    _ = job.status  # raises for damaged metrics before any run starts
+    _ = job.finished  # raises for damaged metrics before any run starts
     return job

@@ -98,8 +98,8 @@ class _Active:
     trial: Trial
     jobs: list[Job]
     lock: RunLock
-    reported: int
-    """Number of evaluations that the study has."""
+    reported: list[float]
+    """Mean success after each evaluation, as stored in the study."""
 
 
 class _Worker:
@@ -171,7 +171,7 @@ class _Worker:
             lock.close()
             raise
         # Judge the last evaluation again: the process may have been killed before it pruned.
-        self.active[trial.number] = _Active(trial, jobs, lock, max(len(trial.curve) - 1, 0))
+        self.active[trial.number] = _Active(trial, jobs, lock, [*trial.curve[:-1]])
         return True
 
     def _follow(self, each: _Active) -> None:
@@ -180,9 +180,12 @@ class _Worker:
         planned = len(jobs) * self.search.epochs
         running = [job for job in jobs if job in work.waiting or job in work.running]
         curve = [success or 0.0 for job in jobs for success in current_status(job).curve]
-        for step in range(each.reported + 1, len(curve) + 1):
-            each.reported = step
-            if self.study.report(number, step, fmean(curve[:step])) and step < planned:
+        for step in range(1, len(curve) + 1):
+            mean = fmean(curve[:step])
+            if each.reported[step - 1 : step] == [mean]:
+                continue
+            each.reported[step - 1 : step] = [mean]  # new, or restored by a resumed run
+            if self.study.report(number, step, mean) and step < planned:
                 for job in running:
                     work.cancel(job)
                 self._end(each, "pruned")
@@ -192,8 +195,8 @@ class _Worker:
         failed = [f"{job.name}: {work.failed[job]}" for job in jobs if job in work.failed]
         if failed:
             self._end(each, "failed", failed[0])
-        elif len(curve) < planned:
-            work.waiting.append(jobs[len(curve) // self.search.epochs])
+        elif unfinished := [job for job in jobs if not _is_finished(job)]:
+            work.waiting.append(unfinished[0])
         else:
             self._end(each, "complete")
 
@@ -202,7 +205,7 @@ class _Worker:
         trial = self.study.end(each.trial.number, state, problem)
         del self.active[trial.number]
         each.lock.close()
-        missing = len(each.jobs) * self.search.epochs - each.reported
+        missing = len(each.jobs) * self.search.epochs - len(each.reported)
         self.overview.ended(trial, missing)
         self.write_files()
         self.failures = self.failures + 1 if state == "failed" else 0
@@ -211,3 +214,11 @@ class _Worker:
                 f"{MAX_FAILURES} trials failed in a row, the last one with: {problem}. Fix the "
                 "cause and repeat the command"
             )
+
+
+def _is_finished(job: Job) -> bool:
+    """Return whether a run is finished; a damaged one is not, and fails when it starts."""
+    try:
+        return job.finished
+    except UserError:
+        return False

@@ -5,8 +5,9 @@ from dataclasses import replace
 from math import ceil
 
 from mrn.agent import Agent
-from mrn.runs.layout import METRICS, checkpoint_folders
+from mrn.runs.layout import METRICS, checkpoint_folders, run_file
 from mrn.runs.metrics import read_metrics
+from mrn.runs.verify import read_saved
 from mrn.training.callbacks import Callback, EpochFunction, as_callbacks
 from mrn.training.loop import run
 from mrn.utils.errors import UserError
@@ -40,8 +41,10 @@ def extend_run(
             f"{folder} has no checkpoint to continue from: a sweep with --discard-checkpoints, or "
             "someone else, deleted it. Train a new run with more epochs"
         )
-    config, file = agent.config, folder / METRICS
-    completed = len(read_metrics(file)) if file.exists() else 0
+    config, file, saved = agent.config, run_file(folder, METRICS), read_saved(folder)
+    logged = len(read_metrics(file)) if file.exists() else 0
+    # A killed process has logged at most these epochs since its checkpoint.
+    completed = min(logged, len(saved.rows if saved else ()) + config.checkpoint_every)
     epoch_steps = config.schedule.cycles * config.schedule.num_envs * agent.spec.horizon
     longer = replace(config, epochs=completed + ceil(steps / epoch_steps), stop_at=None)
     trained = run(longer, folder, progress, resume=True, callbacks=as_callbacks(callbacks))

@@ -9,7 +9,7 @@ from mrn.config import Config
 from mrn.distributed import join_ranks
 from mrn.envs import GoalVectorEnv
 from mrn.runs.layout import weights_file
-from mrn.runs.metrics import Row, reached_stop_at
+from mrn.runs.metrics import Row, is_finished, reached_stop_at
 from mrn.runs.policy_file import Selection
 from mrn.training.callbacks import Callback, call_on_cycle, call_on_epoch
 from mrn.training.evaluation import evaluate
@@ -55,8 +55,8 @@ def run(
         trainer.agent.run_dir = folder
         with open_run(context, trainer, progress) as active:
             print_summary(active)
-            start_or_resume(active)
-            train(active, callbacks)
+            if start_or_resume(active):
+                train(active, callbacks)
         return trainer.agent
 
 
@@ -119,9 +119,13 @@ def print_summary(active: ActiveRun) -> None:
         )
 
 
-def start_or_resume(active: ActiveRun) -> None:
-    """Restore the newest checkpoint, if any, then write the settings to the run folder."""
-    trainer = active.trainer
+def start_or_resume(active: ActiveRun) -> bool:
+    """Restore the newest checkpoint, if any, then write the settings to the run folder.
+
+    Returns:
+        Whether any epoch is left to train. None may be left if the metrics were damaged.
+    """
+    trainer, config = active.trainer, active.context.config
     rows = active.checkpoints.load(trainer)
     repeated = active.run_dir.begin(rows)
     if repeated:
@@ -129,6 +133,7 @@ def start_or_resume(active: ActiveRun) -> None:
         active.display.print(f"no checkpoint yet: repeating {epochs} from the start")
     if rows is not None:
         active.display.resume(trainer.epoch, trainer.cycle)
+    return not is_finished(rows or (), config.epochs, config.stop_at)
 
 
 def train_cycle(trainer: Trainer, envs: GoalVectorEnv) -> dict[str, float]:

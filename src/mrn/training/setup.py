@@ -16,10 +16,10 @@ from mrn.envs.engines import choose_engine
 from mrn.envs.gymnasium_engine import start_limit
 from mrn.envs.tasks import OBJECT_PREFIX
 from mrn.runs.checkpoint import Checkpoints
-from mrn.runs.finished import confirm_finished
 from mrn.runs.null_run_dir import NullRunDir
 from mrn.runs.provenance import check_processes, resume_command, with_original_machine
 from mrn.runs.run_dir import RunDir, is_finished_run
+from mrn.runs.verify import confirm_finished
 from mrn.training.precision import resolve_precision
 from mrn.training.progress import TrainingProgress
 from mrn.training.schedule import resolve_epochs
