@@ -12,9 +12,6 @@ from mrn.utils.renames import SETTINGS as RENAMED_SETTINGS
 
 COMPARED = ("algo", "critic", "recipe", "variant", "seed")
 """Settings in which methods, and the runs of a method, are meant to differ."""
-SET_BY_RECIPES = {
-    name for settings in (*RECIPES.values(), *OVERRIDES.values()) for name in settings
-}
 FROM_RECIPE = "as in its recipe"
 SIMULATION_PACKAGES = ("mujoco", "envpool", "gymnasium-robotics", "torch")
 """Packages whose version affects physics or arithmetic."""
@@ -106,12 +103,14 @@ def _differing(runs: Iterable[tuple[Run, str]], expected: Iterable[str] = ()) ->
         # Settings of an algorithm are compared only between runs of that algorithm.
         own = settings.pop("algo_config")
         defaults = resolve(run.config.algo, run.config.recipe, imports=False)
+        own_overrides = (each for (_, algo), each in OVERRIDES.items() if algo == run.config.algo)
+        recipe_names = {name for each in (*RECIPES.values(), *own_overrides) for name in each}
         by_recipe = {k: v for group in defaults.values() for k, v in vars(group).items()}
         for algo, part in (("", flatten(settings)), (run.config.algo, own)):
             for name, value in part.items():
                 # Recipes are expected to differ in the settings they provide. The settings of a
                 # custom algorithm are unknown here and taken to be its recipe's.
-                is_recipes = name in SET_BY_RECIPES and value == by_recipe.get(name, value)
+                is_recipes = name in recipe_names and value == by_recipe.get(name, value)
                 text = FROM_RECIPE if is_recipes else str(value)
                 values.setdefault((algo, name), []).append((shown, text, str(value)))
     return {
