@@ -44,9 +44,10 @@ def _spy(moment: str, before: Callable[[int], None], after: Callable[[int], None
         def spy(*args: Any, **kwargs: Any) -> Any:
             number = next(numbers)
             before(number)
-            result = original(*args, **kwargs)
-            after(number)
-            return result
+            try:
+                return original(*args, **kwargs)
+            finally:  # also of a call that fails, such as mkdir of a folder that exists
+                after(number)
 
         return spy
 
