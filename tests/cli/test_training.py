@@ -28,6 +28,7 @@ def test_train_then_evaluate(tmp_path):
     assert "\x1b" not in done.stdout
     assert re.search(r"epoch +1/1 +success +\d+%.*steps/s", done.stdout)
     assert re.search(r"replay \d+ MiB", done.stdout)
+    assert f"tensorboard --logdir {folder.relative_to(tmp_path)}\n" in done.stdout
     for engine in ("envpool", "gymnasium"):
         result = command("eval", str(folder), "--episodes", "4", "--engine", engine)
         assert result.returncode == 0, result.stderr

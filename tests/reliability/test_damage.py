@@ -223,6 +223,11 @@ FORGERIES = {
     "a string for a number": lambda about: about.update(updates="12"),
     "pieces that are not a list": lambda about: about.update(pieces={"name": 1}),
     "pieces with a gap": lambda about: about["pieces"].pop(1),
+    "an oldest row within an episode": lambda about: about.update(
+        oldest_row=about["oldest_row"] + 1
+    ),
+    "an oldest row beyond the last": lambda about: about.update(oldest_row=2**62),
+    "more transitions than rows": lambda about: about.update(first_transition=2**31),
     "metrics of other columns": lambda about: about["metrics"][0].update(evil=1),
     "a metric that is text": lambda about: about["metrics"][0].update(success="=cmd()"),
     "an unknown field": lambda about: about.update(code="import os"),

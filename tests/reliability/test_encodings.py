@@ -40,6 +40,15 @@ def test_training_in_a_folder_whose_name_is_not_utf_8(tmp_path):
     assert not folder.exists()
 
 
+@pytest.mark.parametrize("command", [("sweep", "quick"), ("tune", "FetchReach")], ids=str)
+def test_sweep_in_a_folder_whose_name_is_not_utf_8(tmp_path, command):
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/runs-\xff"))
+    ended = mrn(*command, "--runs", folder)
+    assert ended.returncode == 2
+    assert "error: runs must be valid Unicode text, got " in ended.stderr
+    assert not folder.exists()
+
+
 @pytest.mark.parametrize("task", ["$\\frac{1}{$", "100$ and 200$-v0", "\x1b[31mred", "a\nb|c"])
 def test_names_in_figures_and_tables(tmp_path, monkeypatch, task):
     monkeypatch.chdir(tmp_path)

@@ -7,6 +7,7 @@ import re
 import resource
 import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import safetensors.torch
@@ -76,18 +77,39 @@ def test_forged_generator_state(tmp_path):
         tiny_run(run, epochs=2, resume=True)
 
 
-def few_threads() -> None:
-    os.setgid(65534)
-    os.setuid(65534)  # the limit does not apply to root
-    resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+class FewThreads(NamedTuple):
+    """Limit of a process of another user; the limit does not apply to root."""
+
+    count: int
+
+    def __call__(self) -> None:
+        os.setgid(65534)
+        os.setuid(65534)
+        resource.setrlimit(resource.RLIMIT_NPROC, (self.count, self.count))
+
+
+class LittleMemory(NamedTuple):
+    """Memory that a process may map in addition."""
+
+    mebibytes: float
+
+    def __call__(self) -> None:
+        used = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0])
+        limit = used * resource.getpagesize() + int(self.mebibytes * 2**20)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+LIMITS = [*(FewThreads(count) for count in (1, 3, 5)), *map(LittleMemory, (12, 21.75, 70, 150))]
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="changes the user")
-def test_envpool_without_threads(tmp_path):
+@pytest.mark.parametrize("limit", LIMITS, ids=str)
+def test_envpool_within_limits(tmp_path, limit):
+    """Without a check, EnvPool hangs or aborts at some of these limits."""
     tmp_path.chmod(0o777)
     for parent in tmp_path.parents[:3]:  # with pytest-xdist, one folder per worker
         parent.chmod(0o755)
-    ended = mrn_command(*tiny_arguments(tmp_path / "run"), prepare=few_threads)
+    ended = mrn_command(*tiny_arguments(tmp_path / "run"), prepare=limit)
     assert ended.returncode == 3, ended.stderr
     assert "Traceback" not in ended.stderr
     assert "EnvPool cannot start 2 environments of FetchReach on 1 threads" in ended.stderr

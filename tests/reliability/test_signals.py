@@ -116,7 +116,7 @@ def test_nohup_keeps_a_run_alive(uninterrupted, tmp_path):
     process = Command(*tiny_arguments(tmp_path / "run", LONG), prepare=ignore_sighup)
     wait_for(tmp_path / "run", process)
     process.send_signal(signal.SIGHUP)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
     assert same_run(uninterrupted, tmp_path / "run")
 

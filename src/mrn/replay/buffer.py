@@ -158,8 +158,10 @@ class ReplayBuffer:
         place = torch.arange(start, self.written, device=self.device) % self.rows
         return {name: getattr(self, name)[place].cpu() for name in COLUMNS}
 
-    def check(self, rows: dict[str, Tensor], count: int, where: str) -> None:
+    def check(self, rows: dict[str, Tensor], count: int, skip: int, where: str) -> None:
         """Check that rows read from a file are `count` rows of whole episodes of this task.
+
+        The rows after the first `skip` must be whole episodes, too.
 
         Raises:
             UserError: They are not; the message starts with `where`, the name of the file.
@@ -173,7 +175,8 @@ class ReplayBuffer:
         continues = (start[1:] == start[:-1] + 1) & (end[1:] == end[:-1] - 1)
         starts = (start[1:] == 0) & (end[1:] > 0)
         whole = torch.where(is_last[:-1], starts, continues).all() and is_last[-1] and start[0] == 0
-        if not whole or end.max() > self.horizon or not torch.isfinite(rows["state"]).all():
+        whole = whole and (skip >= count or start[skip] == 0) and end.max() <= self.horizon
+        if not whole or not all(torch.isfinite(value).all() for value in rows.values()):
             raise UserError(f"{where}: the rows are not whole episodes of this task")
 
     def start_at(self, row: int, transition: int) -> None:

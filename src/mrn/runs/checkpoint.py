@@ -167,7 +167,7 @@ class Checkpoints:
         for piece in own.pieces:
             skip = max(own.oldest_row - piece.start, 0)
             rows = read_tensors(self.folder / piece.name)
-            replay.check(rows, piece.end - piece.start, str(self.folder / piece.name))
+            replay.check(rows, piece.end - piece.start, skip, str(self.folder / piece.name))
             replay.append({name: value[skip:] for name, value in rows.items()})
         self.pieces = list(own.pieces)
         self.piece_names = {piece.name for each in loaded.rank_states for piece in each.pieces}

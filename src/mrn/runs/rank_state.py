@@ -64,7 +64,8 @@ def parse_rank_state(data: Any, rank: int, path: Path) -> RankState:
             raise UserError(f"{path}: {piece.name!r} is not the name of a replay file")
     starts = [piece.start for piece in state.pieces] + [state.written_rows]
     ends = [state.oldest_row] + [piece.end for piece in state.pieces]
-    if starts[0] > ends[0] or starts[1:] != ends[1:]:
+    ordered = 0 <= state.first_transition <= state.oldest_row <= state.written_rows < 2**62
+    if not ordered or starts[0] > ends[0] or starts[1:] != ends[1:]:
         raise UserError(f"{path}: the replay files do not cover the replay buffer")
     return state
 

@@ -16,6 +16,7 @@ from mrn.runs.verify import confirm_finished
 from mrn.sweeps.suites import Suite
 from mrn.utils.errors import UserError
 from mrn.utils.files import read_error
+from mrn.utils.validation import check_unicode
 
 
 class RunStatus(NamedTuple):
@@ -135,6 +136,7 @@ def plan_jobs(suite: Suite, runs: Path, threads: int, only: str = "*") -> list[J
     Raises:
         UserError: A folder holds a run with other settings or is damaged, or no name matches.
     """
+    check_unicode("runs", runs)
     configs = {config.folder.as_posix(): config for config in suite.configs()}
     selected = [config for name, config in configs.items() if fnmatchcase(name, only)]
     if not selected:

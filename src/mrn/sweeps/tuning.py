@@ -18,6 +18,7 @@ from mrn.sweeps.study import JOURNAL, Study
 from mrn.sweeps.trials import BEST, TABLE, TRIALS, write_files
 from mrn.utils.errors import RunError, UserError
 from mrn.utils.files import make_writable_folder
+from mrn.utils.validation import check_unicode
 
 MAX_FAILURES = 3
 """Trials that may fail in a row; more have a common cause."""
@@ -50,6 +51,7 @@ def tune(
         RunError: Several trials failed in a row.
         Interrupted: A signal stopped the search; all runs have saved or were killed.
     """
+    check_unicode("runs", folder)
     for name in (TRIALS, TABLE, BEST):
         if (folder / name).exists() and not (folder / JOURNAL).exists():
             raise UserError(f"{folder / name} was not written by mrn tune; choose another --name")

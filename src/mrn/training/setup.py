@@ -29,7 +29,7 @@ from mrn.utils.errors import RunError, UserError
 from mrn.utils.naming import NO_CRITIC
 from mrn.utils.precision import Precision
 from mrn.utils.signals import InterruptHandler
-from mrn.utils.validation import is_unicode
+from mrn.utils.validation import check_unicode
 
 LESS_MEMORY = "lower hidden_dim, batch_size, num_envs or buffer_size"
 
@@ -118,11 +118,7 @@ def prepare_run(config: Config, folder: Path, resume: bool, ranks: Ranks) -> Run
         UserError: A name is unknown, or the environment, the device or `eval_interval` does not
             fit.
     """
-    if not is_unicode(str(folder)):  # TensorBoard and trackers could not write there
-        raise UserError(
-            f"run_dir must be valid Unicode text, got {str(folder)!r}; rename the folder, or set "
-            "PYTHONUTF8=1 if only the locale lacks its characters"
-        )
+    check_unicode("run_dir", folder)
     if config.critic != NO_CRITIC:
         find_critic(config.critic)
     # config.json keeps the settings as given; only this process uses the original machine's.

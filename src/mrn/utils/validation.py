@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -94,6 +95,19 @@ def is_unicode(text: Any) -> bool:
         return bool(text.encode("utf-8")) or not text
     except UnicodeEncodeError:
         return False
+
+
+def check_unicode(name: str, folder: Path) -> None:
+    """Check the path of a folder of runs: TensorBoard and trackers could not write to others.
+
+    Raises:
+        UserError: It is not valid Unicode; `name` identifies it.
+    """
+    if not is_unicode(str(folder)):
+        raise UserError(
+            f"{name} must be valid Unicode text, got {str(folder)!r}; rename the folder, or set "
+            "PYTHONUTF8=1 if only the locale lacks its characters"
+        )
 
 
 def _is_finite(value: float) -> bool:
