@@ -103,10 +103,13 @@ def _differing(runs: Iterable[tuple[Run, str]], expected: Iterable[str] = ()) ->
         # Settings of an algorithm are compared only between runs of that algorithm.
         own = settings.pop("algo_config")
         defaults = resolve(run.config.algo, run.config.recipe, imports=False)
-        own_overrides = (each for (_, algo), each in OVERRIDES.items() if algo == run.config.algo)
-        recipe_names = {name for each in (*RECIPES.values(), *own_overrides) for name in each}
         by_recipe = {k: v for group in defaults.values() for k, v in vars(group).items()}
-        for algo, part in (("", flatten(settings)), (run.config.algo, own)):
+        own_overrides = [each for (_, algo), each in OVERRIDES.items() if algo == run.config.algo]
+        for algo, part, overrides in (
+            ("", flatten(settings), OVERRIDES.values()),
+            (run.config.algo, own, own_overrides),
+        ):
+            recipe_names = {name for each in (*RECIPES.values(), *overrides) for name in each}
             for name, value in part.items():
                 # Recipes are expected to differ in the settings they provide. The settings of a
                 # custom algorithm are unknown here and taken to be its recipe's.
