@@ -47,5 +47,5 @@ class Batch(NamedTuple):
     relabeled: "Batch | None" = None
     # What followed the transitions; only for algorithms with `trajectory_sampling`.
     trajectory: Trajectory | None = None
-    # Change of the achieved goal by the action; only for algorithms with `imagines`.
+    # Change of the achieved goal by the action; only for algorithms with `imagines_goals`.
     achieved_change: Tensor | None = None

@@ -202,9 +202,9 @@ def test_critics_without_a_quasimetric_head_raise(name):
 def test_units_of_the_distance():
     for name in NAMES:
         agent = make_algorithm(ALGORITHMS[name])
-        assert agent.log_distance is (name != "qrl")
+        assert agent.is_log_occupancy is (name != "qrl")
         assert agent.discount == (1 if name == "qrl" else 0.98)
-    assert not any(ALGORITHMS[name].log_distance for name in ("ddpg", "td3", "sac", "wgcsl"))
+    assert not any(ALGORITHMS[name].is_log_occupancy for name in ("ddpg", "td3", "sac", "wgcsl"))
 
 
 def test_actor_maximizes_minus_the_number_of_steps():

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,6 @@ from mrn.analysis.runs import find_runs, group
 from mrn.analysis.summary import summarize
 from mrn.analysis.trials import mark_abandoned, trials_table
 from mrn.sweeps.tuning import tune
-from mrn.utils.errors import UserError
 from tests.sweeps.helpers import CurveBackend, skip_waiting
 from tests.sweeps.test_tuning import SEARCH, FailingBackend, number
 
@@ -70,11 +70,23 @@ def test_other_experiments_have_no_trials(search, tmp_path):
     assert not finished  # the pruned run now counts as unfinished
 
 
-def test_damaged_list_of_trials_is_one_error(search, tmp_path):
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("0.9", "high"), ("0.9", "9"), ("0.9", "nan"), ("complete", "=1+1"), (",", ""), ("6", "\0")],
+)
+def test_damaged_list_of_trials_marks_its_runs(search, tmp_path, old, new):
+    shutil.copytree(search, tmp_path / "other")
     file = search / "trials.csv"
-    file.write_text(file.read_text().replace("0.9", "high"))
-    with pytest.raises(UserError, match=r"trials.csv is damaged: .* mrn tune writes it again"):
-        write_report(search, tmp_path / "report")
+    header, rows = file.read_text().split("\n", maxsplit=1)
+    assert old in rows
+    file.write_text(f"{header}\n{rows.replace(old, new, 1)}")
+    with pytest.warns(UserWarning, match=r"trials.csv is damaged"):
+        data, _ = page_data(tmp_path, tmp_path)
+    (experiment,) = data["experiments"]
+    assert experiment["name"] == "other"
+    assert len(experiment["trials"]["rows"]) == 7
+    marked = [text for text in data["problems"] if "mine/trials.csv is damaged: " in text]
+    assert len(marked) == len(data["problems"]) == 13  # seven trials, one of them pruned
 
 
 def test_run_near_the_root_has_no_trials():

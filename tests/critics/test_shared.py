@@ -71,4 +71,4 @@ def test_inspection_finds_no_violation_between_states(pushed):
     agent, samples = pushed
     found = measure.inspect(agent, samples)
     assert found.state_triangle.share == found.embedding_triangle.share == 0
-    assert found.own_goal_distance == 0
+    assert found.achieved_goal_distance == 0

@@ -96,7 +96,8 @@ def test_forged_epochs_do_not_finish_a_run(run, tmp_path):
 def test_forged_success_does_not_stop_a_run(run):
     names = (run / "metrics.csv").read_text(encoding="utf-8").splitlines()[0].split(",")
     forge(run / "metrics.csv", 2, names.index("success"), "1.0")
-    tiny_run(run, epochs=4, stop_at=0.99, resume=True)
+    with pytest.warns(UserWarning, match="metrics.csv differs from the checkpoint"):
+        tiny_run(run, epochs=4, stop_at=0.99, resume=True)
     assert len(metrics(run)) == 4
     assert float(metrics(run)[1]["success"]) < 0.99
 
@@ -151,7 +152,8 @@ def test_report_compares_metrics_with_the_checkpoint(run, column):
     assert re.search(
         r"metrics.csv is damaged: it differs from .*/000004-000000; mrn resume rest", found.problem
     )
-    tiny_run(run, epochs=3, resume=True)
+    with pytest.warns(UserWarning, match="metrics.csv differs from the checkpoint"):
+        tiny_run(run, epochs=3, resume=True)
     (found,) = find_runs(run)
     assert not found.problem
 
@@ -185,7 +187,8 @@ def test_damaged_metrics_of_a_stopped_run_do_not_extend_it(run):
     weights, text = (run / "latest.safetensors").read_bytes(), (run / "metrics.csv").read_text()
     for damage in (text[:-5], text.replace("\n2,", "\n3,")):
         (run / "metrics.csv").write_text(damage)
-        tiny_run(run, epochs=4, stop_at=0.0, resume=True)
+        with pytest.warns(UserWarning, match="metrics.csv is damaged, unlike the checkpoint"):
+            tiny_run(run, epochs=4, stop_at=0.0, resume=True)
         assert (run / "metrics.csv").read_text() == text
         assert (run / "latest.safetensors").read_bytes() == weights
 

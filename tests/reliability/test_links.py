@@ -144,6 +144,9 @@ def test_log_of_a_sweep_is_not_written_through_a_link(tmp_path):
     (tmp_path / "seed-1.log").symlink_to("precious")
     with pytest.raises(mrn.UserError, match=r"seed-1.log is not a regular file"):
         open_log(tmp_path / "seed-1")
+    (tmp_path / "seed-2.log").hardlink_to(tmp_path / "precious")
+    with pytest.raises(mrn.UserError, match=r"seed-2.log is a hard link to another file"):
+        open_log(tmp_path / "seed-2")
     assert (tmp_path / "precious").read_bytes() == b"precious"
 
 

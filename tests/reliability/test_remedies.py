@@ -5,6 +5,7 @@ import json
 import os
 import re
 import resource
+import stat
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
@@ -108,7 +109,7 @@ def test_envpool_within_limits(tmp_path, limit):
     """Without a check, EnvPool hangs or aborts at some of these limits."""
     tmp_path.chmod(0o777)
     for parent in tmp_path.parents[:3]:  # with pytest-xdist, one folder per worker
-        parent.chmod(0o755)
+        parent.chmod(stat.S_IMODE(parent.stat().st_mode) | 0o755)  # /tmp stays 1777
     ended = mrn_command(*tiny_arguments(tmp_path / "run"), prepare=limit)
     assert ended.returncode == 3, ended.stderr
     assert "Traceback" not in ended.stderr

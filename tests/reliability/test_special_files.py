@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -94,7 +95,9 @@ def test_metrics_are_restored_from_the_checkpoint(folder, kind):
     replace(folder / "metrics.csv", kind)
     with pytest.raises(mrn.UserError, match=WRONG):
         read_metrics(folder / "metrics.csv")
-    tiny_run(folder, resume=True)
+    warned = kind != "link to itself"  # which counts as missing
+    with pytest.warns(UserWarning, match="metrics.csv is damaged") if warned else nullcontext():
+        tiny_run(folder, resume=True)
     assert len(metrics(folder)) == 2
 
 

@@ -126,7 +126,7 @@ def test_results_depend_on_the_type_of_critic(agents, critic):
         assert 0 < found.symmetric_share < 1
     else:
         assert found.symmetric_share is None
-    assert found.state_triangle is found.own_goal_distance is None  # states have no point
+    assert found.state_triangle is found.achieved_goal_distance is None  # states have no point
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_distance_between_states_and_its_unit(algo, tmp_path):
     with torch.no_grad():
         pairs = critic.pairs(critic.psi(state), achieved)  # (200, 200)
     expected = (pairs.diagonal().mean() / pairs.mean()).item()
-    assert found.own_goal_distance == pytest.approx(expected, rel=0.05)
+    assert found.achieved_goal_distance == pytest.approx(expected, rel=0.05)
     steps = np.array([1.0, 4.0])
     exact = inspection.expected_distance(agent, steps)
     unit = {"qrl": [0, 3], "mqe": [-np.log(0.98), -4 * np.log(0.98)]}[algo]

@@ -1,7 +1,11 @@
 """Searches with a backend that writes chosen learning curves instead of training."""
 
 import csv
+import os
+import random
+import shutil
 import threading
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from statistics import fmean
@@ -16,11 +20,12 @@ from mrn.sweeps import scheduler
 from mrn.sweeps.scheduler import Outcome
 from mrn.sweeps.search import Search
 from mrn.sweeps.space import Space
-from mrn.sweeps.study import Study
+from mrn.sweeps.study import JOURNAL, Study
 from mrn.sweeps.suites import find_suite
 from mrn.sweeps.trials import best_trial, command, read_trials
 from mrn.sweeps.tuning import tune
 from mrn.utils.errors import RunError, UserError
+from tests.reliability.hostile.damages import BYTES, TEXT, Target
 from tests.sweeps.helpers import CurveBackend, skip_waiting, write_rows
 
 SPACE = Space(
@@ -165,6 +170,88 @@ def test_forged_metrics_do_not_complete_a_trial(tmp_path):
     with pytest.raises(UserError, match="has 4 epochs, but the weights are of epoch 2"):
         tune(SEARCH, folder, 2, CurveBackend(by_settings))
     assert Study(folder, SEARCH).trials()[0].state == "running"
+
+
+LEVELS = [0.5, 0.6, 0.5, 0.4, 0.5, 0.1, 0.9]
+
+
+@pytest.fixture
+def search_folder(tmp_path):
+    folder = tmp_path / "search"
+    tune(SEARCH, folder, 7, CurveBackend(lambda config, _: LEVELS[number(config)]))
+    return folder
+
+
+def edit_journal(folder, line, old, new):
+    """Replace text in the first line of the journal that contains another text."""
+    lines = (folder / "study.jsonl").read_text().splitlines(keepends=True)
+    place = next(n for n, text in enumerate(lines) if line in text)
+    assert old in lines[place]
+    lines[place] = lines[place].replace(old, new)
+    (folder / "study.jsonl").write_text("".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("line", "old", "new", "message"),
+    [
+        ('"intermediate_value":0.1', "0.1", "0.95", "trial 5 is pruned with success 95.0%, but"),
+        ('"values":[0.9]', "0.9", "0.95", "trial 6 has another success than its curve"),
+        ('"state":2', '"state":2', '"state":1', "trial 5 is complete with success 10.0%"),
+        ('"state":1', '"state":1', '"state":3', "trial 0 is failed with success 50.0%"),
+        ('"batch_size":0', '"batch_size":0', '"batch_size":1', "batch_size was 256, now 1024"),
+    ],
+)  # fmt: skip
+def test_forged_results_are_rejected(search_folder, line, old, new, message):
+    edit_journal(search_folder, line, old, new)
+    before = (search_folder / "study.jsonl").read_bytes()
+    with pytest.raises(UserError, match=message):
+        tune(SEARCH, search_folder, 8, CurveBackend(by_settings))
+    assert (search_folder / "study.jsonl").read_bytes() == before
+
+
+def test_damaged_journals_are_rejected_or_harmless(search_folder):
+    """The success of each trial is known, so that no damage can be taken for a result."""
+    intact = tune(SEARCH, search_folder, 7, CurveBackend(by_settings))
+    content = (search_folder / "study.jsonl").read_bytes()
+    runs = shutil.copytree(search_folder / "FetchReach", search_folder.parent / "copy")
+    levels, rejected = [*LEVELS, *[0.3] * 20], 0
+    for seed in range(60):
+        rng = random.Random(seed)
+        name = rng.choice([*TEXT, "truncated", "flipped", "zeroed", "doubled", "random"])
+        shutil.rmtree(search_folder / "FetchReach")
+        shutil.copytree(runs, search_folder / "FetchReach")
+        (search_folder / "study.jsonl").write_bytes(content)
+        (BYTES | TEXT)[name](Target(search_folder / "study.jsonl", rng, None))
+        try:
+            trials = tune(SEARCH, search_folder, 8, CurveBackend(lambda c, _: levels[number(c)]))
+        except UserError:
+            rejected += 1
+            continue
+        assert [trial.settings for trial in trials[:7]] == [trial.settings for trial in intact]
+        assert [trial.success for trial in trials] == pytest.approx(levels[: len(trials)])
+        assert {trial.state for trial in trials} <= {"complete", "pruned"}
+    print(f"{rejected} of 60 damaged journals rejected, the others harmless")
+    assert 20 < rejected < 60
+
+
+@pytest.mark.parametrize("name", ["study.jsonl", "study.lock"])
+def test_links_are_not_followed(tmp_path, name):
+    (tmp_path / "precious").write_text("no line end")
+    folder = tmp_path / "search"
+    folder.mkdir()
+    (folder / name).symlink_to(tmp_path / "precious")
+    with pytest.raises(UserError, match=f"{name} is not a regular file"):
+        tune(SEARCH, folder, 1, CurveBackend(by_settings))
+    assert (tmp_path / "precious").read_text() == "no line end"
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(UserError, match=f"{name} is not a regular file"):
+        tune(SEARCH, folder, 1, CurveBackend(by_settings))
+    (folder / name).unlink()
+    with open(folder / name, "wb") as file:
+        file.truncate(8 * 2**30)
+    with pytest.raises(UserError, match="is too large") if name == JOURNAL else nullcontext():
+        tune(SEARCH, folder, 1, CurveBackend(by_settings))
 
 
 class RestoringBackend(CurveBackend):

@@ -54,7 +54,7 @@ def collect(trainer: Trainer) -> None:
 def test_updates_never_wait_and_stay_on_the_device(meta, algo):
     """Sample, relabel, normalize and update; then update with every other critic."""
     kind = ALGORITHMS[algo]
-    mix = MIX + ",imagined=0.2" if kind.imagines else MIX
+    mix = MIX + ",imagined=0.2" if kind.imagines_goals else MIX
     trainer = make_trainer(META, algo, goal_mix=mix, batch_size=16)
     collect(trainer)
     for trainer.precision in ("float32", "bfloat16"):

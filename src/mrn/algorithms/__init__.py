@@ -108,9 +108,9 @@ def check_goal_mix(algo: str, strategies: Iterable[str]) -> None:
     Raises:
         UserError: The mixture does not fit the algorithm.
     """
-    imagined, imagines = "imagined" in strategies, find_algorithm(algo).imagines
+    imagined, imagines = "imagined" in strategies, find_algorithm(algo).imagines_goals
     if imagined and not imagines:
-        able = [name for name, each in ALGORITHMS.items() if each.imagines]
+        able = [name for name, each in ALGORITHMS.items() if each.imagines_goals]
         raise UserError(
             f"goal_mix: algorithm {algo!r} has no model for the strategy 'imagined': remove it, or "
             f"choose {', '.join(able)}"

@@ -48,7 +48,7 @@ class Algorithm(nn.Module, ABC):
     """Whether the algorithm builds critics. If not, its runs have the critic `none`."""
     uses_relabeled: ClassVar[bool] = False
     """Whether `update` needs `Batch.relabeled`, a copy of the batch with every goal relabeled."""
-    imagines: ClassVar[bool] = False
+    imagines_goals: ClassVar[bool] = False
     """Whether `imagine` predicts goals, for the strategy `imagined` of `goal_mix`. If so, `update`
     gets `Batch.achieved_change`."""
     trajectory_sampling: TrajectorySampling | None = None
@@ -60,7 +60,7 @@ class Algorithm(nn.Module, ABC):
     """Critic to inspect, or None."""
     discount: float
     """Discount factor of the critic; 1 without a critic."""
-    log_distance: ClassVar[bool] = False
+    is_log_occupancy: ClassVar[bool] = False
     """Whether -Q is minus the log of a discounted occupancy, not a discounted number of steps."""
 
     def __init__(self, dims: Dims, make_critic: CriticFactory, settings: AlgorithmSettings) -> None:
@@ -100,7 +100,7 @@ class Algorithm(nn.Module, ABC):
     def imagine(
         self, state: Tensor, goal: Tensor, uniform: Tensor, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
-        """Predict the goals that the policy would achieve from given states; see `imagines`.
+        """Predict the goals that the policy would achieve from given states; see `imagines_goals`.
 
         Args:
             state: Normalized states, (B, state).

@@ -16,7 +16,7 @@ from mrn.critics.shared import SharedMetricCritic
 from mrn.utils.errors import UserError
 
 
-def take_head(critic: Critic) -> tuple[int, Head]:
+def quasimetric_head_of(critic: Critic) -> tuple[int, Head]:
     """Return the width of a critic's encoders and its head, to build other encoders below it.
 
     Raises:
@@ -55,7 +55,7 @@ class StateCritic(GoalCritic):
         """Return psi(s), shape (B, width)."""
         return self.psi(state)
 
-    def own_goal_distance(self, state: Tensor, achieved: Tensor) -> Tensor:
+    def achieved_goal_distance(self, state: Tensor, achieved: Tensor) -> Tensor:
         """Return d(psi(s), h(g)), shape (B,), for the goals that the states achieve."""
         return self.head(self.psi(state), self.embed_goal(achieved))
 

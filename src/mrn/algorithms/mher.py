@@ -43,7 +43,7 @@ class MHER(DDPG):
 
     Settings: ClassVar[type[AlgorithmSettings]] = MHERSettings
     METRICS = (*DDPG.METRICS, "model_loss")
-    imagines = True
+    imagines_goals = True
 
     settings: MHERSettings
 
@@ -67,7 +67,7 @@ class MHER(DDPG):
 
     def update_model(self, batch: Batch) -> Tensor:
         """Take `model_updates` gradient steps; return the loss before the first."""
-        assert batch.achieved_change is not None  # see `imagines`
+        assert batch.achieved_change is not None  # see `imagines_goals`
         change = Change(batch.next_state - batch.state, batch.achieved_change)
         losses = []
         for _ in range(self.settings.model_updates):

@@ -80,7 +80,9 @@ class MQE(OccupancyAlgorithm):
         ]
         backup = torch.stack([mean_of_pairs(each, settings.diagonal_weight) for each in backups])
         invariance = zero_cost_loss(critic.head(state, start))
-        at_goal = zero_cost_loss(critic.own_goal_distance(batch.next_state, trajectory.achieved))
+        at_goal = zero_cost_loss(
+            critic.achieved_goal_distance(batch.next_state, trajectory.achieved)
+        )
         losses = [
             backup.mean(),
             settings.invariance_coef * invariance,

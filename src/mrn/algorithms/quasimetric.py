@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from mrn.algorithms.adam import Adam
 from mrn.algorithms.base import Algorithm, AlgorithmSettings, CriticFactory
-from mrn.algorithms.embeddings import GoalCritic, StateCritic, take_head
+from mrn.algorithms.embeddings import GoalCritic, StateCritic, quasimetric_head_of
 from mrn.algorithms.entropy import EntropySettings, sample_policy
 from mrn.algorithms.exploration import Explorer, normal_like
 from mrn.algorithms.losses import temperature_loss
@@ -94,7 +94,7 @@ class QuasimetricAlgorithm(Algorithm):
 
     def make_network(self, dims: Dims, critic: Critic) -> Critic:
         """Build the encoders of the algorithm below the head of a critic."""
-        return self.Network(dims, *take_head(critic))
+        return self.Network(dims, *quasimetric_head_of(critic))
 
     @property
     def optimizers(self) -> dict[str, Adam]:
@@ -145,7 +145,7 @@ class OccupancyAlgorithm(QuasimetricAlgorithm):
     """Base class of algorithms whose distance is minus the log of a discounted occupancy."""
 
     Settings: ClassVar[type[AlgorithmSettings]] = OccupancySettings
-    log_distance = True
+    is_log_occupancy = True
 
     settings: OccupancySettings
 

@@ -76,7 +76,9 @@ class TMD(OccupancyAlgorithm):
             ]
         ).mean()
         invariance = zero_cost_loss(critic.head(state, start))
-        at_goal = zero_cost_loss(critic.own_goal_distance(batch.next_state, trajectory.achieved))
+        at_goal = zero_cost_loss(
+            critic.achieved_goal_distance(batch.next_state, trajectory.achieved)
+        )
         with torch.no_grad():
             remaining = critic.pairs(critic.psi(batch.next_state), goal)
             remaining.clamp_(max=settings.distance_limit)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -117,6 +118,8 @@ class RunDir:
             shutil.rmtree(self.path / EVENTS, ignore_errors=True)
         has_metrics = (self.path / METRICS).exists()
         repeated = len(read_metrics(self.path / METRICS)) if has_metrics and rows is None else 0
+        if has_metrics and rows:
+            self._warn_if_replaced(rows)
         self.rows = list(rows or [])
         # Before the settings: otherwise, after a kill in between, `is_finished_run` would compare
         # the old metrics with a new checkpoint_every.
@@ -124,6 +127,16 @@ class RunDir:
             self._write_metrics()
         write_atomically(self.path / CONFIG, self.about)
         return repeated
+
+    def _warn_if_replaced(self, rows: list[Row]) -> None:
+        """Warn if metrics.csv is damaged or differs from the metrics in the checkpoint."""
+        try:
+            if read_metrics(self.path / METRICS)[: len(rows)] == rows:
+                return
+            problem = "differs from the checkpoint"
+        except UserError:
+            problem = "is damaged, unlike the checkpoint"
+        warnings.warn(f"{self.path / METRICS} {problem}, which restores it", stacklevel=2)
 
     def log(self, row: Row) -> None:
         """Append an epoch to metrics.csv and to TensorBoard."""

@@ -11,7 +11,7 @@ from mrn.runs.layout import log_file
 from mrn.runs.lock import LockedError
 from mrn.training.loop import run
 from mrn.utils.device import tune_allocator
-from mrn.utils.errors import RunError, report_errors
+from mrn.utils.errors import RunError, UserError, report_errors
 from mrn.utils.files import open_own, parse_json
 from mrn.utils.plugins import forbid_exit
 
@@ -52,6 +52,9 @@ def open_log(folder: Path) -> IO[bytes]:
         log = open_own(path, "ab")
     except OSError as error:
         raise RunError(f"cannot write {path}: {error.strerror}") from None
+    if os.fstat(log.fileno()).st_nlink > 1:  # appending would change another file
+        log.close()
+        raise UserError(f"{path} is a hard link to another file; remove it")
     if log.tell():
         log.write(f"{RESTARTED} {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode())
         log.flush()

@@ -24,6 +24,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mrn.sweeps.search import Search, State, Trial
 from mrn.utils.errors import RunError, UserError
+from mrn.utils.files import open_own, open_regular
 from mrn.utils.seeding import derive_seed
 
 JOURNAL = "study.jsonl"
@@ -38,6 +39,8 @@ STATES: dict[TrialState, State] = {
     TrialState.PRUNED: "pruned",
     TrialState.FAIL: "failed",
 }
+DAMAGED = (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError)
+"""Exceptions that Optuna raises for journals it did not write."""
 DIGITS = 3
 """Significant digits of sampled numbers, which keep commands readable."""
 
@@ -54,6 +57,8 @@ class Study:
         self.search, self.path, self._lock = search, folder / JOURNAL, folder / LOCK
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         with self.locked():
+            with _exclusive(self.path):  # creates it; no link is followed, unlike by Optuna
+                open_regular(self.path).close()
             with _journal_errors(self.path):
                 lock = _JournalLock(self.path)
                 self._storage = JournalStorage(JournalFileBackend(str(self.path), lock))
@@ -74,8 +79,20 @@ class Study:
             yield
 
     def trials(self) -> list[Trial]:
-        """Return all trials by number."""
-        return [_as_trial(each) for each in self._frozen()]
+        """Return all trials by number.
+
+        Raises:
+            UserError: The journal is damaged.
+        """
+        with _journal_errors(self.path):
+            frozen = self._frozen()
+            trials = [_as_trial(each) for each in frozen]
+            for trial, each in zip(trials, frozen, strict=True):
+                if each.distributions != self._distributions:
+                    raise ValueError(f"trial {trial.number} has settings of another space")
+                if trial.state == "complete" and each.value != trial.success:
+                    raise ValueError(f"trial {trial.number} has another success than its curve")
+            return trials
 
     def add(self) -> Trial:
         """Choose the settings of the next trial; call it in `locked`.
@@ -168,7 +185,7 @@ class _JournalLock(JournalFileOpenLock):
 @contextmanager
 def _exclusive(path: Path) -> Iterator[IO[bytes]]:
     """Wait for the lock on a file, created if missing; hold it in this block."""
-    with _journal_errors(path), open(path, "a+b") as file:
+    with _journal_errors(path), open_own(path, "a+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield file
 
@@ -189,8 +206,8 @@ def _journal_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise RunError(f"cannot write {path}: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, AssertionError) as error:
-        raise UserError(f"{path} is damaged: {error}") from error
+    except DAMAGED as error:
+        raise UserError(f"{path} is damaged: {error!r}") from error
 
 
 def _pruner(search: Search) -> optuna.pruners.BasePruner:

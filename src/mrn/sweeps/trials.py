@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mrn.sweeps.search import Search, Trial
+from mrn.sweeps.search import Search, State, Trial
 from mrn.sweeps.suites import SEEDS
 from mrn.utils.errors import UserError
 from mrn.utils.files import read_limited, write_atomically
@@ -17,14 +17,15 @@ from mrn.utils.tables import Table, markdown_table
 TRIALS, TABLE, BEST = "trials.csv", "table.md", "best.toml"
 COLUMNS = ("trial", "state", "success", "evaluations", "method", "problem")
 """Columns of trials.csv before those of the searched settings."""
+ORDER: tuple[State, ...] = ("complete", "pruned", "running", "failed")
+"""States in the order in which trials are listed."""
 CHECK_SEEDS = 3
 """Number of new seeds on which the suite compares the best settings with the defaults."""
 
 
 def ranked(trials: Sequence[Trial]) -> list[Trial]:
     """Return complete trials, best first, then pruned, running and failed ones."""
-    order = ("complete", "pruned", "running", "failed")
-    return sorted(trials, key=lambda t: (order.index(t.state), -(t.success or 0.0), t.number))
+    return sorted(trials, key=lambda t: (ORDER.index(t.state), -(t.success or 0.0), t.number))
 
 
 def best_trial(trials: Sequence[Trial]) -> Trial | None:
@@ -70,16 +71,27 @@ def read_trials(file: Path) -> list[dict[str, str]]:
     Raises:
         UserError: The file is not readable or damaged.
     """
-    reader = csv.DictReader(io.StringIO(read_limited(file).decode(errors="replace")))
-    if not set(COLUMNS) <= set(reader.fieldnames or ()):
-        return []
-    rows = list(reader)
     try:
-        for row in rows:
-            float(row["success"] or 0.0)
-    except ValueError as error:
+        reader = csv.DictReader(io.StringIO(read_limited(file).decode(errors="replace")))
+        if not set(COLUMNS) <= set(reader.fieldnames or ()):
+            return []
+        rows = list(reader)
+    except csv.Error as error:
         raise UserError(f"{file} is damaged: {error}; mrn tune writes it again") from None
+    for row in rows:
+        if not _is_trial(row):
+            raise UserError(f"{file} is damaged: {row}; mrn tune writes it again")
     return rows
+
+
+def _is_trial(row: dict[str, str]) -> bool:
+    """Return whether a row has all columns and valid values."""
+    try:
+        whole = None not in row and None not in row.values()
+        in_range = not row["success"] or 0 <= float(row["success"]) <= 1
+        return whole and in_range and row["state"] in ORDER and int(row["trial"]) >= 0
+    except ValueError:
+        return False
 
 
 def command(search: Search, trial: Trial) -> str:

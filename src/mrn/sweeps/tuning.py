@@ -47,7 +47,7 @@ def tune(
         All trials of the study.
 
     Raises:
-        UserError: The folder is not writable or holds a different search.
+        UserError: The folder is not writable, holds a different search, or is damaged.
         RunError: Several trials failed in a row.
         Interrupted: A signal stopped the search; all runs have saved or were killed.
     """
@@ -59,6 +59,7 @@ def tune(
     study = Study(folder, search)
     work = Sweep((), backend, TrialOverview(), discard)
     worker = _Worker(study, work, trials, threads)
+    worker.check_results()
     try:
         with open_sweep(work) as interruption:
             worker.overview.begin_search(study.trials(), trials, search)
@@ -115,6 +116,33 @@ class _Worker:
         self.active: dict[int, _Active] = {}
         self.failures = 0
 
+    def check_results(self) -> None:
+        """Check that the results in the study are those of the runs.
+
+        Raises:
+            UserError: They are not.
+        """
+        for trial in self.study.trials():
+            if trial.state == "running":
+                continue
+            try:
+                jobs = self._plan(trial)
+            except UserError:
+                if trial.state == "failed":  # maybe for this reason
+                    continue
+                raise
+            # A pruned run may have finished another epoch before it stopped.
+            agrees = _curve(jobs)[: len(trial.curve)] == [*trial.curve]
+            if trial.state != "pruned":
+                agrees &= all(map(_is_finished, jobs)) == (trial.state == "complete")
+            if not agrees:
+                success = "no success" if trial.success is None else f"success {trial.success:.1%}"
+                raise UserError(
+                    f"{self.study.path} is damaged: trial {trial.number} is {trial.state} with "
+                    f"{success}, but its runs differ. Restore the folder from a copy, or choose "
+                    "another --name"
+                )
+
     def advance(self) -> bool:
         """Start trials and follow them; return whether any trial is left.
 
@@ -166,9 +194,8 @@ class _Worker:
 
     def _start(self, trial: Trial, lock: RunLock) -> bool:
         """Plan the runs of a trial that this process has locked."""
-        configs = [self.search.config(trial, seed) for seed in self.search.seeds]
         try:
-            jobs = [plan_job(each, self.folder, self.threads, REMEDY) for each in configs]
+            jobs = self._plan(trial)
         except UserError:
             lock.close()
             raise
@@ -176,14 +203,17 @@ class _Worker:
         self.active[trial.number] = _Active(trial, jobs, lock, [*trial.curve[:-1]])
         return True
 
+    def _plan(self, trial: Trial) -> list[Job]:
+        """Return the runs of a trial."""
+        configs = [self.search.config(trial, seed) for seed in self.search.seeds]
+        return [plan_job(each, self.folder, self.threads, REMEDY) for each in configs]
+
     def _follow(self, each: _Active) -> None:
         """Report new evaluations of a trial; start its next run, or end it."""
         number, jobs, work = each.trial.number, each.jobs, self.work
         planned = len(jobs) * self.search.epochs
         running = [job for job in jobs if job in work.waiting or job in work.running]
-        curve = [success or 0.0 for job in jobs for success in current_status(job).curve]
-        for step in range(1, len(curve) + 1):
-            mean = fmean(curve[:step])
+        for step, mean in enumerate(_curve(jobs), start=1):
             if each.reported[step - 1 : step] == [mean]:
                 continue
             each.reported[step - 1 : step] = [mean]  # new, or restored by a resumed run
@@ -216,6 +246,12 @@ class _Worker:
                 f"{MAX_FAILURES} trials failed in a row, the last one with: {problem}. Fix the "
                 "cause and repeat the command"
             )
+
+
+def _curve(jobs: list[Job]) -> list[float]:
+    """Return the mean success over the evaluations of all runs so far, after each of them."""
+    success = [value or 0.0 for job in jobs for value in current_status(job).curve]
+    return [fmean(success[:count]) for count in range(1, len(success) + 1)]
 
 
 def _is_finished(job: Job) -> bool:

@@ -75,7 +75,7 @@ class Trainer:
             algorithm.uses_relabeled,
             algorithm.discount,
             algorithm.trajectory_sampling,
-            self._imagine if algorithm.imagines else None,
+            self._imagine if algorithm.imagines_goals else None,
         )
         devices = {"replay": device, "learning": device, "exploration": torch.device("cpu")}
         self.generators = {

@@ -9,7 +9,7 @@ import secrets
 import stat
 import tempfile
 from collections.abc import Sequence
-from io import BufferedReader
+from io import BufferedReader, UnsupportedOperation
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -166,7 +166,8 @@ def _open_nonblocking(path: Path, mode: str, more_flags: int = 0) -> IO[bytes]:
     try:
         file: IO[bytes] = open(path, mode, opener=opener)  # noqa: SIM115 - closed by the caller
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link, a socket or a FIFO
+        no_seek = isinstance(error, UnsupportedOperation)
+        if no_seek or error.errno in (errno.ELOOP, errno.ENXIO):  # a link, a socket or a FIFO
             raise _not_regular(path) from None
         raise
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):

@@ -109,6 +109,9 @@ def judge(name: str, done: CompletedProcess, found: Any, genuine: Any) -> str:
         return "rejected"
     if found == genuine or (isinstance(found, Shown) and found.runs == genuine.runs):
         return "harmless"
+    if name == "resume" and "differs from the checkpoint" in done.stderr:
+        assert found[1] == genuine[1], f"{name} accepts the damage"  # the weights
+        return "marked"
     assert isinstance(found, Shown), f"{name} accepts the damage"
     left = {name: run for name, run in genuine.runs.items() if name.endswith(Path(INTACT).name[-1])}
     assert found.runs == left, f"{name} accepts the damage: it shows {list(found.runs)}"

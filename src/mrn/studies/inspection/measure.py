@@ -67,7 +67,7 @@ class Inspection:
     """Violations by the head between embeddings of visited states; a quasimetric has none."""
     state_triangle: Violations | None
     """Violations by the distance between visited states, if the critic embeds states."""
-    own_goal_distance: float | None
+    achieved_goal_distance: float | None
     """Mean distance of states to their own achieved goals, relative to those of other states."""
     unit: str
     """What -Q estimates, as a function of the steps to success."""
@@ -139,7 +139,7 @@ def get_critic(agent: Agent) -> Critic:
 
 def get_unit(agent: Agent) -> str:
     """Return the unit of -Q, as a function of the number of steps."""
-    return "-log gamma per step" if agent.algorithm.log_distance else "discounted cost"
+    return "-log gamma per step" if agent.algorithm.is_log_occupancy else "discounted cost"
 
 
 def inspect(agent: Agent, samples: Samples, seed: int = 0) -> Inspection:
@@ -161,7 +161,7 @@ def inspect(agent: Agent, samples: Samples, seed: int = 0) -> Inspection:
         ),
         embedding_triangle=_embedding_triangle(agent, samples, (i, j, k)),
         state_triangle=_state_triangle(agent, samples, (i, j, k)),
-        own_goal_distance=_own_goal_distance(agent, samples, j),
+        achieved_goal_distance=_own_goal_distance(agent, samples, j),
         unit=get_unit(agent),
         rank_correlation=rank,
         linear_correlation=linear,
@@ -254,7 +254,11 @@ def discounted_cost(steps: Array, gamma: float) -> Array:
 def expected_distance(agent: Agent, steps: Array) -> Array:
     """Return -Q of an exact critic for goals that are a number of steps away, in its unit."""
     gamma = agent.algorithm.discount
-    return -steps * np.log(gamma) if agent.algorithm.log_distance else discounted_cost(steps, gamma)
+    return (
+        -steps * np.log(gamma)
+        if agent.algorithm.is_log_occupancy
+        else discounted_cost(steps, gamma)
+    )
 
 
 def ranks(values: Array) -> Array:

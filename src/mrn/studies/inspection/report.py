@@ -40,9 +40,9 @@ def table(inspection: Inspection) -> Table:
     ):
         value = otherwise if found is None else _format_violations(found)
         rows.add_row(f"triangle violations {name}", value)
-    if inspection.own_goal_distance is not None:
+    if inspection.achieved_goal_distance is not None:
         name = "distance to own achieved goal, relative to others"
-        rows.add_row(name, f"{inspection.own_goal_distance:.3f}")
+        rows.add_row(name, f"{inspection.achieved_goal_distance:.3f}")
     measures = {
         "rank correlation of -Q with the steps to success": inspection.rank_correlation,
         f"linear correlation of -Q with their {inspection.unit}": inspection.linear_correlation,
