@@ -5,7 +5,7 @@ from typing import Any
 
 from mrn.analysis.epochs import Methods, common_lengths, lagging_runs
 from mrn.analysis.run import Run
-from mrn.config import flatten, resolve
+from mrn.config import flatten, resolve, settings_of
 from mrn.recipes import OVERRIDES, RECIPES
 from mrn.runs.run_dir import MUTABLE_SETTINGS
 from mrn.utils.renames import SETTINGS as RENAMED_SETTINGS
@@ -103,7 +103,7 @@ def _differing(runs: Iterable[tuple[Run, str]], expected: Iterable[str] = ()) ->
         # Settings of an algorithm are compared only between runs of that algorithm.
         own = settings.pop("algo_config")
         defaults = resolve(run.config.algo, run.config.recipe, imports=False)
-        by_recipe = {k: v for group in defaults.values() for k, v in vars(group).items()}
+        by_recipe = {k: v for each in defaults.values() for k, v in settings_of(each).items()}
         own_overrides = [each for (_, algo), each in OVERRIDES.items() if algo == run.config.algo]
         for algo, part, overrides in (
             ("", flatten(settings), OVERRIDES.values()),
