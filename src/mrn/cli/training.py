@@ -135,7 +135,8 @@ def resume(
         stop_at: Stop after the first evaluation with at least this success rate.
         device: `cpu`, `cuda`, `cuda:N`, or `auto` (the CPU).
         threads: CPU threads.
-        env_timeout: Seconds to wait for an environment process (with `--async-envs`).
+        env_timeout: Seconds to wait for an environment to start and, with `--async-envs`, to
+            respond.
         checkpoint_every: Epochs between checkpoints.
         track: Log to `wandb` or `trackio`. Defaults to the tracker used so far.
         trust_code: Import the custom modules that the run names.
