@@ -13,6 +13,7 @@ from tests.cli.helpers import exit_code
     ("arguments", "message"),
     [
         (["train", "FetchReach", "--lr", "0.1"], "unknown option --lr. Did you mean --learning-r"),
+        (["train", "FetchReach", "--bs", "8"], "Did you mean --batch-size or --buffer-size?"),
         (["train", "FetchReach", "--no-such-option"], "run mrn train --help"),
         (["eval", "zoo:FetchReach", "--episods", "3"], "run mrn eval --help"),
         (["eval", "FetchReach"], "zoo:FetchReach is a pretrained policy for this task"),
