@@ -132,7 +132,7 @@ class GymnasiumEnv(GoalVectorEnv):
             raise RunError(
                 f"a worker process of {self.task.name} died during a {operation}"
             ) from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self._failed = True
             # A worker's message already has the location; the traceback here is Gymnasium's.
             text = str(error) if self._wait_kwargs else describe_error(error)
