@@ -39,6 +39,18 @@ def test_suggested_task_exists(name):
     assert "-v1" not in str(error.value).partition("Available")[2]  # needs mujoco-py
 
 
+@pytest.mark.parametrize("name", ["AdroitHandDor-v1", "FrankaKitchn-v1"])
+def test_unusable_environment_is_not_suggested(name):
+    with pytest.raises(mrn.UserError, match=f"unknown task '{name}'. Available"):
+        find_task(name)
+
+
+@pytest.mark.filterwarnings("ignore:.*out of date")
+def test_old_version_without_a_simulator_names_the_latest():
+    with pytest.raises(mrn.UserError, match=r"unmaintained; use FetchSlideDense-v4 instead$"):
+        find_task("FetchSlideDense-v1")
+
+
 def test_shadowed_module_is_named_with_its_file():
     with pytest.raises(mrn.UserError, match=r"module 'queue' \(.*queue.py\) registers no environ"):
         find_task("queue:Mine-v0")
