@@ -3,6 +3,7 @@
 import os
 import pickle
 import signal
+import sys
 import time
 
 import pytest
@@ -237,3 +238,5 @@ def test_command_has_a_path_only_if_the_shell_would_not_find_it(tmp_path, monkey
     monkeypatch.setattr("sys.argv", ["train.py"])
     monkeypatch.setenv("PATH", str(tmp_path))
     assert command_here() == "mrn"
+    monkeypatch.setattr("sys.argv", ["/src/mrn/__main__.py", "train"])  # python -m mrn
+    assert command_here() == f"{sys.executable} -m mrn"

@@ -90,6 +90,18 @@ def test_settings_of_one_recipe_under_the_name_of_another_raise(algo, before, af
     assert dataclasses.replace(config, recipe=before, epochs=3).epochs == 3
 
 
+@pytest.mark.parametrize("algo", ALGORITHMS)
+@pytest.mark.parametrize("single", [{"warmup_episodes": 7}, {"redraws": 2}])
+def test_one_changed_setting_does_not_hide_the_groups_of_another_recipe(algo, single):
+    config = mrn.Config.of("FetchPush", algo=algo, **single)
+    with pytest.raises(mrn.UserError, match="are those of recipe 'paper', not of 'fast'"):
+        dataclasses.replace(config, recipe="fast")
+    # An explicit copy of a group is the user's choice.
+    fast = mrn.Config("FetchPush", algo=algo, recipe="fast")
+    schedule = dataclasses.replace(config.schedule, cycles=3)
+    assert dataclasses.replace(fast, schedule=schedule).schedule == schedule
+
+
 def test_run_folder_and_config_name_the_recipe():
     config = mrn.Config.of("FetchPush", recipe="fast", variant="mine")
     assert config.folder.parts[1] == "ddpg-mrn+fast+mine"

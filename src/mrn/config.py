@@ -33,6 +33,8 @@ _NOT_A_FLAG = tyro.conf.arg(constructor=lambda: None)
 
 GROUPS = ("schedule", "algo_config", "replay")
 """Fields of `Config` that are groups of settings."""
+_SOURCE = "_recipe"
+"""Attribute of a group with the recipe that it was built from; a changed copy has none."""
 
 Epochs = Annotated[int, Bounds(ge=1, le=10**6)]
 
@@ -67,7 +69,7 @@ class Config(Validated):
     async_envs: bool = False
     """Run each Gymnasium environment in its own process."""
     env_timeout: Annotated[float, Bounds(ge=1e-3, le=1e6)] = 60.0
-    """Seconds to wait for an environment process, also for its start (with `async_envs`)."""
+    """Seconds to wait for an environment to start and, with `async_envs`, to respond."""
     reward_shift: Annotated[float, Bounds(ge=-1, le=0)] = 0.0
     """Constant added to the rewards of a custom environment. The sum must lie in [-1, 0]."""
     env_kwargs: Annotated[dict[str, Any], JSON_TABLE] = field(default_factory=dict, hash=False)
@@ -211,10 +213,18 @@ def resolve(
         if name not in owners:
             raise _unknown_setting(name, algo, owners)
         chosen[name] = value
-    return {
+    groups = {
         group: kind(**{name: value for name, value in chosen.items() if owners[name] == group})
         for group, kind in types.items()
     }
+    for group in groups.values():
+        object.__setattr__(group, _SOURCE, recipe)
+    return groups
+
+
+def settings_of(group: Any) -> dict[str, Any]:
+    """Return the settings in a group by name."""
+    return {item.name: getattr(group, item.name) for item in fields(group)}
 
 
 def _merge_groups(data: Mapping[str, Any], where: str, imports: bool) -> dict[str, Any]:
@@ -225,7 +235,7 @@ def _merge_groups(data: Mapping[str, Any], where: str, imports: bool) -> dict[st
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
     merged = {
-        name: from_dict(type(group), vars(group) | data[name], where)
+        name: from_dict(type(group), settings_of(group) | data[name], where)
         for name, group in defaults.items()
         if isinstance(data.get(name), dict)
     }
@@ -238,18 +248,23 @@ def _check_recipe(config: Config, defaults: Mapping[str, Any]) -> None:
     """Check that the settings are not those of another recipe; `defaults` are the recipe's own.
 
     Raises:
-        UserError: Wherever the two recipes differ, the settings are the other's.
+        UserError: A group was built from another recipe and has settings in which the two differ,
+            or all of these settings are the other's.
     """
-    own = flatten({name: vars(group) for name, group in defaults.items()})
+    own = flatten({name: settings_of(group) for name, group in defaults.items()})
     chosen = flatten(config.to_dict())
     for recipe in RECIPES:
         groups = resolve(config.algo, recipe)
-        other = flatten({name: vars(group) for name, group in groups.items()})
+        other = flatten({name: settings_of(group) for name, group in groups.items()})
         differing = [name for name in own if own[name] != other[name]]
-        if differing and all(chosen[name] == other[name] for name in differing):
+        taken = [name for name in differing if chosen[name] == other[name]]
+        built = [getattr(config, name) for name in groups]
+        foreign = [group for group in built if getattr(group, _SOURCE, "") == recipe]
+        named = {item.name for group in foreign for item in fields(group)}
+        if taken and (taken == differing or not named.isdisjoint(taken)):
             raise UserError(
                 f"the settings are those of recipe {recipe!r}, not of {config.recipe!r} "
-                f"({', '.join(differing)}): choose recipe {recipe!r}, or build the configuration "
+                f"({', '.join(taken)}): choose recipe {recipe!r}, or build the configuration "
                 f"with Config.of(..., recipe={config.recipe!r})"
             )
 

@@ -249,4 +249,6 @@ def command_here(count: int = 1) -> str:
     on_path = found is not None and started.exists() and started.samefile(found)
     if count == 1 and started.name == "mrn" and not on_path:
         return shlex.quote(str(started))
+    if count == 1 and started.name == "__main__.py" and found is None:
+        return f"{shlex.quote(sys.executable)} -m mrn"
     return launch_command(count)

@@ -8,7 +8,7 @@ from mrn.utils.errors import unknown_name
 PAPER = "paper"
 """Protocol of the paper (Sec. 5 and the released code): the default of every setting."""
 FAST = "fast"
-"""Preset that solves FetchPush in a third of the steps; see docs/recipes.md."""
+"""Preset that solves FetchPush in less than half the steps; see docs/recipes.md."""
 DEFAULT_RECIPE = FAST
 """Default of `mrn train` and `mrn.train`; suites default to the paper's."""
 

@@ -65,6 +65,17 @@ def test_different_precisions_of_seeds_warn(tmp_path):
     assert summary_of(tmp_path).warnings == ("FetchPush, MRN: seeds differ in precision",)
 
 
+def test_different_engines_that_auto_selected_warn(tmp_path):
+    """Without EnvPool, `auto` is Gymnasium, which has other physics."""
+    folders = [write_run(tmp_path, [0.5], 1, critic=critic) for critic in ("mrn", "bvn", "iqe")]
+    for folder, engine in zip(folders, ("envpool", "gymnasium", None), strict=True):
+        about = json.loads((folder / "config.json").read_text())
+        about["machine"] = {"engine": engine} if engine else {}  # missing in old runs
+        (folder / "config.json").write_text(json.dumps(about))
+    (warning,) = summary_of(tmp_path).warnings
+    assert warning == "FetchPush: runs used different engines (envpool, gymnasium)"
+
+
 def test_different_versions_of_simulators_warn(tmp_path):
     folders = [write_run(tmp_path, SHORT, seed, critic=c) for seed in (1, 2) for c in ("mrn", "dn")]
     assert summary_of(tmp_path).warnings == ()

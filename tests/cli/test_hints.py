@@ -13,6 +13,7 @@ from tests.cli.helpers import exit_code
     ("arguments", "message"),
     [
         (["train", "FetchReach", "--lr", "0.1"], "unknown option --lr. Did you mean --learning-r"),
+        (["train", "FetchReach", "--bs", "8"], "Did you mean --batch-size or --buffer-size?"),
         (["train", "FetchReach", "--no-such-option"], "run mrn train --help"),
         (["eval", "zoo:FetchReach", "--episods", "3"], "run mrn eval --help"),
         (["eval", "FetchReach"], "zoo:FetchReach is a pretrained policy for this task"),
@@ -36,6 +37,18 @@ def test_suggested_task_exists(name):
     shift = -1.0 if "Maze" in name else 0.0
     assert find_task(suggestion, shift)
     assert "-v1" not in str(error.value).partition("Available")[2]  # needs mujoco-py
+
+
+@pytest.mark.parametrize("name", ["AdroitHandDor-v1", "FrankaKitchn-v1"])
+def test_unusable_environment_is_not_suggested(name):
+    with pytest.raises(mrn.UserError, match=f"unknown task '{name}'. Available"):
+        find_task(name)
+
+
+@pytest.mark.filterwarnings("ignore:.*out of date")
+def test_old_version_without_a_simulator_names_the_latest():
+    with pytest.raises(mrn.UserError, match=r"unmaintained; use FetchSlideDense-v4 instead$"):
+        find_task("FetchSlideDense-v1")
 
 
 def test_shadowed_module_is_named_with_its_file():

@@ -56,6 +56,14 @@ class Incomplete(Critic):
         super().__init__()
         self.net = nn.Linear(dims.state, size)
 
+class Breaks(Monolithic):
+    def __init__(self, dims, size):
+        raise RuntimeError("no weights")
+
+class Exits(Monolithic):
+    def __init__(self, dims, size):
+        raise SystemExit("no license")
+
 class Negative(ProjectedHead):
     is_quasimetric = False
     def distance(self, from_, to):
@@ -101,7 +109,12 @@ def test_unusable_critic_raises_when_it_is_built(name):
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("incomplete", "TypeError: Can't instantiate abstract class"), ("number", "got 3")],
+    [
+        ("incomplete", "TypeError: Can't instantiate abstract class"),
+        ("number", "got 3"),
+        ("breaks", "RuntimeError: no weights .*my_critics.py, line"),
+        ("exits", "SystemExit: no license .*my_critics.py, line"),
+    ],
 )
 def test_critic_that_cannot_be_built_raises(name, message):
     with pytest.raises(mrn.UserError, match=f"critic 'my_critics:{name}': .*{message}"):

@@ -162,6 +162,16 @@ class FailsAtReset(Walk):
         return {}["pond"]
 
 
+class ExitsAtReset(Walk):
+    def reset(self, *, seed=None, options=None):
+        raise SystemExit(0)
+
+
+class ExitsAtStep(Walk):
+    def step(self, action):
+        raise SystemExit(0)
+
+
 class FailsAtReward(Walk):
     def compute_reward(self, achieved_goal, desired_goal, info):
         raise ValueError("no reward")

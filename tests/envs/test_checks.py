@@ -79,6 +79,7 @@ def test_each_problem_is_reported_with_its_fix(name, what, verdict, problem, rem
 
 
 ONLY_WHILE_STEPPING = {"Raises", "GoesNaN", "Misshapen", "FailsAtStart", "Hangs", "Dies"}
+ONLY_WHILE_STEPPING |= {"ExitsAtStep"}
 """Environments whose problems appear only when stepped, or that must not be stepped here."""
 
 

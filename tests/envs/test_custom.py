@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 import torch
 
+import mrn
 from mrn.envs import TASKS, find_task, make_envs
 from mrn.envs.custom import make_custom_task
 from mrn.envs.vector import batched_success
 from mrn.replay import Episodes
 from mrn.training.rollout import collect_episodes
 from mrn.utils.errors import UserError
+from tests.training.helpers import tiny_run
 
 MODULE = "tests.envs.custom_envs:"
 
@@ -79,6 +81,12 @@ def test_nothing_is_recorded_after_early_termination():
         assert (episodes.goal[i, : end + 1] == episodes.goal[i, 0]).all()
 
 
+def test_exit_in_a_step_is_an_error(tmp_path):
+    """Otherwise, a script that trains would end as if it had succeeded."""
+    with pytest.raises(mrn.RunError, match=r"failed in a step: SystemExit: 0 \(.*, line \d+\)"):
+        tiny_run(tmp_path / "run", f"{MODULE}ExitsAtStep-v0")
+
+
 def up(observation):
     return np.tile([0.0, -0.85], (len(observation.goal), 1))
 
@@ -131,6 +139,7 @@ def test_reported_success_takes_precedence_over_the_reward():
         ("Unbounded-v0", "action space must be a bounded, one-dim.*finite low and high"),
         ("Matrix-v0", "action space must be a bounded, one-dim.*ActionWrapper"),
         ("NoneReward-v0", "has no method compute_reward"),
+        ("ExitsAtReset-v0", r"reset failed: SystemExit: 0 \(.*custom_envs.py, line \d+\)"),
         ("FailsAtReset-v0", r"reset failed: KeyError: 'pond' \(.*custom_envs.py, line \d+\)"),
         (
             "FailsAtReward-v0",

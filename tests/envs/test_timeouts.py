@@ -35,10 +35,26 @@ def test_worker_that_hangs_in_its_constructor_times_out():
     assert set(multiprocessing.active_children()) <= before
 
 
-def test_training_process_that_hangs_in_the_constructor_times_out(tmp_path):
-    settings = {"async_envs": True, "env_timeout": 1.0, "env_kwargs": {"everywhere": True}}
+@pytest.mark.parametrize("async_envs", [True, False])
+def test_training_process_that_hangs_in_the_constructor_times_out(tmp_path, async_envs):
+    settings = {"async_envs": async_envs, "env_timeout": 1.0, "env_kwargs": {"everywhere": True}}
     with pytest.raises(mrn.UserError, match=r"within 1 seconds; .* env_timeout \(.*, line \d+\)"):
         mrn.train(ID, run_dir=tmp_path / "run", progress=False, **settings)
+    assert not (tmp_path / "run").exists()
+
+
+def test_later_environment_that_hangs_in_its_constructor_times_out(tmp_path, monkeypatch):
+    """The first one, of which only the spaces and the reward are read, starts."""
+    made = []
+
+    def start(self):
+        made.append(self)
+        time.sleep(0 if len(made) == 1 else 1000)
+
+    monkeypatch.setattr(Hangs, "__init__", start)
+    with pytest.raises(mrn.UserError, match=r"within 1 seconds; .* env_timeout \(.*, line \d+\)"):
+        mrn.train(ID, run_dir=tmp_path / "run", progress=False, env_timeout=1.0)
+    assert len(made) == 2
     assert not (tmp_path / "run").exists()
 
 

@@ -194,6 +194,8 @@ def test_custom_critic(tmp_path, monkeypatch):
         ),
         ({"space": goal_dict(achieved_goal=box(1))}, "must have the same shape"),
         ({"n_critics": 0}, "n_critics must be at least 1, got 0"),
+        ({"n_critics": 1.5}, "n_critics must be of type int, got 1.5"),
+        ({"n_critics": None}, "n_critics must be of type int, got None"),
     ],
 )
 def test_invalid_arguments_are_rejected(kwargs, message):

@@ -151,7 +151,7 @@ def test_new_goals_terminate_only_if_reached_and_the_environment_ends_there(stra
     if at_goal:
         episodes.goal[0] = episodes.achieved[0, 4]
     buffer.add(episodes)
-    again = counting_episodes(1, [4])  # visits the same states, truncated, for another goal
+    again = counting_episodes(1, [2])  # visits the same states, and is truncated at another goal
     again.goal[:] = 1002
     buffer.add(again)
     batch = sample({strategy: 1.0}, buffer, 5000)

@@ -153,6 +153,30 @@ def test_goal_termination_follows_the_stored_episodes():
     assert found == [True] * 9 + [False] * 2
 
 
+def test_environment_that_goes_on_at_its_goals_does_not_end_there():
+    """Another cause ended an episode that happened to be at its goal."""
+    buffer, generator = terminating_buffer(at_goal=True), torch.Generator().manual_seed(0)
+    hindsight, found = Hindsight(buffer, {"future": 1.0}, REWARD), []
+    # At the last step, the limit may come first.
+    for number, step in enumerate([HORIZON, HORIZON - 1, *[HORIZON] * 8], start=2):
+        found.append(hindsight.sample(1000, generator).terminated.any().item())
+        episodes = counting_episodes(number, [HORIZON])
+        episodes.goal[0] = episodes.achieved[0, step]
+        buffer.add(episodes)
+        again = Hindsight(buffer, {"future": 1.0}, REWARD).ends_at_goal()  # as in a resumed run
+        assert hindsight.ends_at_goal() == again
+    assert found == [True, True] + [False] * 8
+
+
+def test_termination_at_goals_outweighs_an_exception():
+    buffer = terminating_buffer(at_goal=True)
+    episodes = counting_episodes(2, [*[2] * 11, HORIZON], terminated=[*[True] * 11, False])
+    episodes.goal[:11] = episodes.achieved[:11, [2]]
+    episodes.goal[11] = episodes.achieved[11, 5]  # goes on, for example due to rounding
+    buffer.add(episodes)
+    assert Hindsight(buffer, {"future": 1.0}, REWARD).ends_at_goal()
+
+
 def test_relabeled_copy_has_the_same_transitions_all_relabeled():
     buffer = filled_buffer(40, [[HORIZON, 4, 7]])
     plain, both = (

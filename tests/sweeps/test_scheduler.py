@@ -169,7 +169,7 @@ def test_interrupted_sweep_stops_every_run_and_does_not_wait_forever(tmp_path, m
 class StallingBackend(InstantBackend):
     """Trains one epoch, then hangs; the second process finishes the run."""
 
-    processes, killed = 0, False
+    processes, killed, attempts = 0, False, 0
 
     def start(self, job):
         self.processes, self.killed = self.processes + 1, False
@@ -184,6 +184,9 @@ class StallingBackend(InstantBackend):
         return None
 
     def kill(self):
+        self.attempts += 1
+        if self.attempts == 1:
+            raise ConnectionError("try again")
         self.killed = True
 
 
@@ -195,6 +198,7 @@ def test_run_without_a_new_epoch_is_killed_and_resumed(tmp_path, monkeypatch, ca
     run_sweep([job], StallingBackend(), Overview())
     assert job.finished
     output = capsys.readouterr().out
+    assert "cannot stop it: ConnectionError: try again" in output
     assert "seed-1: no new epoch in 0 s; it will be resumed" in output
     assert "resumed after epoch 1" in output
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from mrn.analysis.epochs import Methods, common_lengths, lagging_runs
 from mrn.analysis.run import Run
-from mrn.config import flatten, resolve
+from mrn.config import flatten, resolve, settings_of
 from mrn.recipes import OVERRIDES, RECIPES
 from mrn.runs.run_dir import MUTABLE_SETTINGS
 from mrn.utils.renames import SETTINGS as RENAMED_SETTINGS
@@ -40,7 +40,7 @@ def differences(task: str, methods: Methods, names: dict[str, str]) -> list[str]
     if between:
         settings = ", ".join(f"{name} ({between[name]})" for name in sorted(between))
         found.append(f"{task}: methods differ in {settings}")
-    found += _version_differences(task, methods)
+    found += _version_differences(task, methods) + _engine_difference(task, methods)
     lagging = [run for runs in lagging_runs(methods).values() for run in runs]
     if lagging:
         who = "; ".join(f"{names[run.method]} seed {run.seed}" for run in lagging)
@@ -67,6 +67,14 @@ def _version_differences(task: str, methods: Methods) -> list[str]:
                     used.setdefault(name, set()).add(part[name])
     each = [f"{name} ({', '.join(sorted(v))})" for name, v in used.items() if len(v) > 1]
     return [f"{task}: runs used different versions of {', '.join(each)}"] if each else []
+
+
+def _engine_difference(task: str, methods: Methods) -> list[str]:
+    """Return a warning if the engine `auto` was not the same one in all runs."""
+    infos = [run.info for runs in methods.values() for run in runs if run.info]
+    used = {info.machine.get("engine") for info in infos if info.config.engine == "auto"}
+    names = sorted(filter(None, used))
+    return [f"{task}: runs used different engines ({', '.join(names)})"] if names[1:] else []
 
 
 def _varied(runs: Iterable[Run]) -> set[str]:
@@ -103,7 +111,7 @@ def _differing(runs: Iterable[tuple[Run, str]], expected: Iterable[str] = ()) ->
         # Settings of an algorithm are compared only between runs of that algorithm.
         own = settings.pop("algo_config")
         defaults = resolve(run.config.algo, run.config.recipe, imports=False)
-        by_recipe = {k: v for group in defaults.values() for k, v in vars(group).items()}
+        by_recipe = {k: v for each in defaults.values() for k, v in settings_of(each).items()}
         own_overrides = [each for (_, algo), each in OVERRIDES.items() if algo == run.config.algo]
         for algo, part, overrides in (
             ("", flatten(settings), OVERRIDES.values()),

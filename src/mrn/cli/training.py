@@ -101,13 +101,10 @@ def train_command(arguments: Sequence[str]) -> Callable[..., None]:
 
 
 def _abbreviated(name: str, settings: Iterable[str]) -> UserError | None:
-    """Return the error for the initials of a setting, such as `lr`, or None."""
-    for setting in settings:
-        if name == "".join(word[0] for word in setting.split("_")):
-            return UserError(
-                f"unknown option --{name}. Did you mean --{setting.replace('_', '-')}?"
-            )
-    return None
+    """Return the error for the initials of settings, such as `lr`, or None."""
+    meant = [each for each in settings if name == "".join(word[0] for word in each.split("_"))]
+    options = " or ".join(f"--{each.replace('_', '-')}" for each in sorted(meant))
+    return UserError(f"unknown option --{name}. Did you mean {options}?") if meant else None
 
 
 def _read_config(file: Path, trust_code: bool) -> Config:
@@ -135,7 +132,8 @@ def resume(
         stop_at: Stop after the first evaluation with at least this success rate.
         device: `cpu`, `cuda`, `cuda:N`, or `auto` (the CPU).
         threads: CPU threads.
-        env_timeout: Seconds to wait for an environment process (with `--async-envs`).
+        env_timeout: Seconds to wait for an environment to start and, with `--async-envs`, to
+            respond.
         checkpoint_every: Epochs between checkpoints.
         track: Log to `wandb` or `trackio`. Defaults to the tracker used so far.
         trust_code: Import the custom modules that the run names.

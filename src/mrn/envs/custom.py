@@ -26,6 +26,9 @@ from mrn.envs.versions import warn_if_fetch_moved
 from mrn.utils.errors import UserError, unknown_name
 from mrn.utils.plugins import describe_error, describe_module, import_plugin
 
+_WITHOUT_GOALS = ("AdroitHand", "FrankaKitchen")
+"""Environments of Gymnasium-Robotics that are not goal environments with vectors as goals."""
+
 
 def make_env(env_id: str, kwargs: Mapping[str, Any] | None = None) -> gym.Env[Any, Any]:
     """Create one environment; `package.module:Id-v0` imports the module first.
@@ -63,10 +66,12 @@ def make_env(env_id: str, kwargs: Mapping[str, Any] | None = None) -> gym.Env[An
         more = "`mrn tasks` lists more; name a custom environment package.module:Id-v0"
         raise unknown_name("task", env_id, [*TASKS, *_similar_ids(name)], more) from None
     except gym.error.DependencyNotInstalled as error:
-        if "mujoco_py" in str(error) and (latest := _latest_version(name)) in ENVPOOL_ENV_IDS:
+        if "mujoco_py" in str(error) and (latest := _latest_version(name)) != name:
+            same = latest in ENVPOOL_ENV_IDS
             raise UserError(
                 f"cannot make environment {env_id!r}: its simulator, mujoco-py, is unmaintained; "
-                f"use {latest} instead, which EnvPool also simulates under the name {name}"
+                f"use {latest} instead"
+                + (f", which EnvPool also simulates under the name {name}" if same else "")
             ) from None
         raise UserError(f"cannot make environment {env_id!r}: {error}") from error
     except gym.error.Error as error:
@@ -189,12 +194,13 @@ def _ids_of(module: str) -> set[str]:
 def _similar_ids(name: str) -> list[str]:
     """Return the ids that share a prefix with the name and can be used, for the error message.
 
-    Left out are old versions, which need mujoco-py, the environments of Gymnasium itself, which
-    have no goals, and dense rewards that may be below -1.
+    Left out are old versions, which need mujoco-py, environments without vectors as goals, among
+    them those of Gymnasium itself, and dense rewards that may be below -1.
     """
 
     def is_usable(env_id: str) -> bool:
-        has_goals = not str(gym.registry[env_id].entry_point).startswith("gymnasium.envs")
+        is_core = str(gym.registry[env_id].entry_point).startswith("gymnasium.envs")
+        has_goals = not (is_core or env_id.startswith(_WITHOUT_GOALS))
         in_range = "Dense" not in env_id or env_id in ENVPOOL_ENV_IDS
         return has_goals and in_range and _latest_version(env_id) == env_id
 

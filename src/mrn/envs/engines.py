@@ -64,7 +64,7 @@ def make_envs(
     engine: str = "auto",
     threads: int = 1,
     async_envs: bool = False,
-    env_timeout: float = 60.0,
+    env_timeout: float | None = None,
     first: int = 0,
 ) -> GoalVectorEnv:
     """Create N environments of a task on an engine.
@@ -77,7 +77,8 @@ def make_envs(
         engine: `envpool`, `gymnasium`, or `auto` for the task's default if it is installed.
         threads: Number of EnvPool threads.
         async_envs: Run each Gymnasium environment in a worker process.
-        env_timeout: Seconds to wait for a worker process.
+        env_timeout: Seconds to wait for a Gymnasium environment to start, and for a worker process
+            to respond; None to wait forever.
         first: Index of the first environment among all ranks.
 
     Raises:

@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from multiprocessing.util import Finalize
 from typing import Any
 
@@ -17,8 +17,10 @@ from mrn.utils.seeding import derive_seed
 from mrn.utils.signals import kill_children_on_error, time_limit
 
 
-def start_limit(seconds: float) -> AbstractContextManager[None]:
-    """Return the time limit for creating environments that run in worker processes."""
+def start_limit(seconds: float | None) -> AbstractContextManager[None]:
+    """Return the time limit for creating environments; None for no limit."""
+    if seconds is None:
+        return nullcontext()
     message = f"not finished within {seconds:g} seconds; fix it, or increase env_timeout"
     return time_limit(seconds, message)
 
@@ -36,7 +38,7 @@ class GymnasiumEnv(GoalVectorEnv):
         task: TaskSpec,
         num_envs: int,
         async_envs: bool,
-        timeout: float = 60.0,
+        timeout: float | None = None,
         first: int = 0,
     ) -> None:
         """Create the environments.
@@ -45,7 +47,8 @@ class GymnasiumEnv(GoalVectorEnv):
             task: The task.
             num_envs: Number of environments.
             async_envs: Run each environment in a worker process.
-            timeout: Seconds to wait for a worker process, also for its start.
+            timeout: Seconds to wait for an environment to start, and for a worker process to
+                respond; None to wait forever.
             first: Index of the first environment among all ranks.
 
         Raises:
@@ -69,8 +72,12 @@ class GymnasiumEnv(GoalVectorEnv):
             # they ignore, and wait for them.
             Finalize(self, _kill, (self.envs.processes,), exitpriority=0)
         else:
-            makers = [lambda: make_frozen_env(task)] * num_envs
-            self.envs = gym.vector.SyncVectorEnv(makers)
+
+            def make() -> Any:
+                with start_limit(timeout):
+                    return make_frozen_env(task)
+
+            self.envs = gym.vector.SyncVectorEnv([make] * num_envs)
             self._wait_kwargs = {}
         try:
             space = self.envs.single_observation_space
@@ -125,7 +132,7 @@ class GymnasiumEnv(GoalVectorEnv):
             raise RunError(
                 f"a worker process of {self.task.name} died during a {operation}"
             ) from error
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             self._failed = True
             # A worker's message already has the location; the traceback here is Gymnasium's.
             text = str(error) if self._wait_kwargs else describe_error(error)

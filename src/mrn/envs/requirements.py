@@ -35,7 +35,7 @@ def wrap_env_errors(where: str, method: str) -> Iterator[None]:
         yield
     except UnsupportedEnvError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # user code can raise anything
         problem = f"its {method} failed: {describe_error(error)}"
         raise UnsupportedEnvError(where, problem, "fix the line shown") from error
 

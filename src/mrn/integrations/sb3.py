@@ -14,6 +14,7 @@ from mrn.envs.requirements import goal_space
 from mrn.utils.errors import UserError
 from mrn.utils.extras import import_extra
 from mrn.utils.renames import SB3_KEYWORDS
+from mrn.utils.validation import PositiveInt, check
 
 import_extra("stable_baselines3", "sb3")  # raises an error with an install hint
 
@@ -170,8 +171,7 @@ class _GoalPolicy(BasePolicy):
                 "net_arch applies only to the actor and must be a list such as [256, 256, 256], "
                 f"got {kwargs['net_arch']}; set the size of the critics with critic_hidden_dim"
             )
-        if kwargs.get("n_critics", 1) < 1:
-            raise UserError(f"n_critics must be at least 1, got {kwargs['n_critics']}")
+        check("n_critics", kwargs.get("n_critics", 1), PositiveInt)
         # Set first, because the constructor of Stable-Baselines3 creates the networks.
         self.critic_name, self.critic_hidden_dim = critic, critic_hidden_dim
         super().__init__(space, action_space, lr_schedule, **kwargs)

@@ -92,7 +92,9 @@ class ReplayBuffer:
         self.transitions = self.allocate(dtype=torch.int32)
         self.written = 0  # rows written in this run; the next one goes to written % rows
         self.first = self.last = 0  # transitions first .. last - 1 of the run are stored
-        self.lengths: deque[int] = deque()  # of the stored episodes, oldest first
+        # Of the stored episodes, oldest first: number of transitions, and whether it terminated.
+        self.lengths: deque[int] = deque()
+        self.terminations: deque[bool] = deque()
 
     def allocate(self, *size: int, dtype: torch.dtype = torch.float32) -> Tensor:
         """Return a new column: zeros of shape (rows, *size).
@@ -141,6 +143,7 @@ class ReplayBuffer:
         count, transitions = len(has_action), int(has_action.sum())
         while self.written + count - self.oldest > self.rows:
             self.first += self.lengths.popleft()
+            self.terminations.popleft()
         place = (self.written + torch.arange(count)) % self.rows
         for name, values in rows.items():
             column = getattr(self, name)
@@ -152,6 +155,7 @@ class ReplayBuffer:
         self.written += count
         self.last += transitions
         self.lengths.extend(lengths)
+        self.terminations.extend(rows["terminated"][rows["until_end"] == 1].tolist())
 
     def read(self, start: int) -> dict[str, Tensor]:
         """Return copies on the host of the rows from number `start` of the run on."""

@@ -172,25 +172,54 @@ class MovedEpisodes:
 class GoalTermination:
     """Whether the environment ends episodes at the goal, as far as the stored episodes show.
 
-    It does if a stored episode terminated with reward 0, i.e. at its own goal. The answer follows
-    from the buffer's rows: it is never saved, and catches up before every lookup.
+    It does if the stored episodes terminated with reward 0, i.e. at their own goals, and did not go
+    on there. `EXCEPTIONS` allows for rounding at the edge of a goal. Last steps do not count as
+    going on, because the step limit may come first. The answer follows from the buffer's rows: it
+    is never saved, and catches up before every lookup.
     """
+
+    EXCEPTIONS = 0.1
+    """Episodes that may go on at their goals, per episode that terminates there."""
 
     def __init__(self, buffer: ReplayBuffer, reward: Reward) -> None:
         """Start before the first episode; `reward` decides whether a goal is reached."""
         self.buffer, self.reward = buffer, reward
-        # Last row of the run whose action terminated an episode at its goal.
-        self.newest = torch.full((), -1, device=buffer.device)
-        self.seen = 0  # rows of the run that were searched
+        # By place in the ring of transitions: 1 if it ended an episode at its goal, -1 / EXCEPTIONS
+        # if the episode went on there, else 0.
+        self.votes = buffer.allocate(dtype=torch.int8)
+        self.first = self.last = 0  # transitions first .. last - 1 of the run have votes
+        self.seen = 0  # transitions that the answer covers
+        self.answer = torch.zeros((), dtype=torch.bool, device=buffer.device)
 
     def __call__(self) -> Tensor:
-        """Return whether a stored episode terminated at its own goal; shape (), on the device."""
+        """Return whether episodes end at their goals; shape (), on the device."""
+        if self.seen < self.buffer.last:
+            if any(self.buffer.terminations):
+                self._count()
+                self.answer = self.votes.sum() > 0
+            else:
+                self.first = self.last = 0
+                self.answer = torch.zeros_like(self.answer)
+            self.seen = self.buffer.last
+        return self.answer
+
+    def _count(self) -> None:
+        """Let the transitions stored since the last call vote; drop the votes of evicted ones."""
         buffer = self.buffer
-        if self.seen < buffer.written:
-            first, length = buffer.episodes_since(max(self.seen, buffer.oldest))
-            last = first + length - 1
-            stored = buffer.gather(last % buffer.rows)
-            at_goal = stored.terminated & (self.reward(stored.next_achieved, stored.goal) == 0)
-            self.newest = torch.maximum(self.newest, torch.where(at_goal, last, -1).max())
-            self.seen = buffer.written
-        return self.newest >= buffer.oldest
+        if buffer.first < self.last:
+            self.votes[self._places(self.first, buffer.first)] = 0
+        else:
+            self.votes.zero_()
+            self.last = buffer.first
+        places = self._places(self.last, buffer.last)
+        rows = buffer.transitions.index_select(0, places)
+        achieved = buffer.achieved_after(rows, torch.ones_like(rows))
+        at_goal = self.reward(achieved, buffer.goal.index_select(0, rows)) == 0
+        goes_on = (buffer.until_end.index_select(0, rows) > 1).char() * round(1 / self.EXCEPTIONS)
+        ended = buffer.terminated.index_select(0, rows).char()
+        self.votes[places] = at_goal * (ended - goes_on)
+        self.first, self.last = buffer.first, buffer.last
+
+    def _places(self, first: int, last: int) -> Tensor:
+        """Return the places of transitions in their ring."""
+        return torch.arange(first, last, device=self.buffer.device) % self.buffer.rows

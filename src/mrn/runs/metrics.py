@@ -111,7 +111,7 @@ def _problem(rows: Sequence[Mapping[str, float | None]]) -> str:
     for name in COLUMNS:
         value, largest = row[name], 1 if name in _RATES else MAX_VALUE
         if value is not None and not 0 <= value <= largest:  # NaN fails too
-            return f"{name} must be between 0 and {largest:g}, got {value:g}"
+            return f"{name} must be between 0 and {largest:g}, got {value}"
     return ""
 
 

@@ -239,9 +239,8 @@ class Sweep:
     def _check_progress(self, job: Job, handle: Handle) -> None:
         """Kill a run that has stalled; it is resumed like any killed run."""
         seconds = self.watchdog.stalled_seconds(job)
-        if seconds is not None:
+        if seconds is not None and self._attempt(job, handle.kill) is None:
             self.stalled[job] = f"no new epoch in {duration(seconds)}"
-            handle.kill()
 
     def _times_lost(self, job: Job) -> int:
         """Count how often a run was lost without progress; progress resets the count."""

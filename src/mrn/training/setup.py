@@ -2,7 +2,7 @@
 
 import multiprocessing
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -125,7 +125,7 @@ def prepare_run(config: Config, folder: Path, resume: bool, ranks: Ranks) -> Run
     local = with_original_machine(config, folder) if resume else config
     device = find_device(local.device)
     try:
-        with start_limit(config.env_timeout) if config.async_envs else nullcontext():
+        with start_limit(config.env_timeout):
             task = find_task(config.task, config.reward_shift, config.env_kwargs)
     except multiprocessing.TimeoutError as error:
         raise UserError(f"cannot make environment {config.task!r}: {error}") from None

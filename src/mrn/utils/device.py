@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from mrn.distributed import local_rank, local_world_size
-from mrn.utils.errors import UserError, unknown_name
+from mrn.utils.errors import UserError, is_memory_error, unknown_name
 
 ANY_GPU = "cuda"
 """Device name that selects any available GPU."""
@@ -153,10 +153,8 @@ def memory_errors(remedy: str, kind: type[UserError] = UserError) -> Iterator[No
     """Convert out-of-memory errors to `kind`, with a remedy in the message."""
     try:
         yield
-    except (MemoryError, torch.OutOfMemoryError) as error:
-        raise kind(f"not enough memory: {remedy}") from error
-    except RuntimeError as error:  # raised by PyTorch's CPU allocator
-        if "can't allocate memory" not in str(error):
+    except (MemoryError, RuntimeError) as error:
+        if not is_memory_error(error):
             raise
         raise kind(f"not enough memory: {remedy}") from error
 

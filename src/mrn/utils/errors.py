@@ -86,6 +86,13 @@ def unknown_name(kind: str, name: str, known: list[str], more: str = "") -> User
     return UserError(f"unknown {kind} {name!r}.{hint} Available: {', '.join(known)}{more}.")
 
 
+def is_memory_error(error: BaseException) -> bool:
+    """Return whether memory is exhausted, also for PyTorch, which this module does not import."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    is_kind = not names.isdisjoint(("MemoryError", "OutOfMemoryError"))
+    return is_kind or "can't allocate memory" in str(error)  # of PyTorch's CPU allocator
+
+
 def lookup(kind: str, name: str, table: Mapping[str, T]) -> T:
     """Return `table[name]`.
 

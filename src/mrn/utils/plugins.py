@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, TypeVar
 
-from mrn.utils.errors import RunError, UserError, unknown_name
+from mrn.utils.errors import RunError, UserError, is_memory_error, unknown_name
 
 T = TypeVar("T")
 TRUST_FLAG = "--trust-code"
@@ -134,8 +134,8 @@ def wrap_plugin_errors(kind: str, name: str) -> Iterator[None]:
     """
     try:
         yield
-    except (UserError, TypeError, AttributeError, LookupError, ValueError) as error:
-        if not is_custom(name):
+    except (Exception, SystemExit) as error:  # user code can raise anything
+        if not is_custom(name) or is_memory_error(error):
             raise
         text = str(error) if isinstance(error, UserError) else describe_error(error)
         raise UserError(f"{kind} {name!r}: {text}") from error
