@@ -8,7 +8,8 @@ import pytest
 import mrn
 from mrn.algorithms import ALGORITHMS
 from mrn.config import flatten
-from mrn.recipes import OVERRIDES, RECIPES
+from mrn.envs import TASKS
+from mrn.recipes import FAMILIES, OVERRIDES, RECIPES
 from mrn.schedule import Schedule
 from tests.algorithms.test_interface import Cloner
 from tests.analysis.test_summary import summary_of
@@ -102,6 +103,56 @@ def test_one_changed_setting_does_not_hide_the_groups_of_another_recipe(algo, si
     assert dataclasses.replace(fast, schedule=schedule).schedule == schedule
 
 
+@pytest.mark.parametrize("task", ["FetchReach", "FetchReach-v4"])
+def test_tuned_recipe_is_fast_with_the_settings_of_the_task_family(task):
+    fast = settings(mrn.Config(task, recipe="fast"))
+    tuned = mrn.Config(task, recipe="tuned")
+    assert settings(tuned) == fast | FAMILIES["FetchReach"]["ddpg"] | {"recipe": "tuned"}
+    assert settings(mrn.Config.of(task, recipe="tuned", tau=0.5)) == settings(tuned) | {"tau": 0.5}
+    data = {"task": task, "recipe": "tuned", "algo_config": {"tau": 0.5}}
+    assert mrn.Config.from_json(data, "here") == mrn.Config.of(task, recipe="tuned", tau=0.5)
+    assert mrn.Config.from_json(json.loads(json.dumps(tuned.to_dict())), "here") == tuned
+    assert tuned.folder.parts[1] == "ddpg-mrn+tuned"
+    assert tuned.arguments() == [task, "--recipe=tuned"]
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_tuned_recipe_is_fast_without_an_entry(algo):
+    fast = settings(mrn.Config("FetchPush", recipe="fast", algo=algo))
+    assert settings(mrn.Config("FetchPush", recipe="tuned", algo=algo)) == fast | {
+        "recipe": "tuned"
+    }
+
+
+def test_longest_prefix_with_the_algorithm_has_the_tuned_settings(monkeypatch):
+    monkeypatch.setitem(FAMILIES, "FetchPushDense", {"sac": {"tau": 0.3}})
+    monkeypatch.setitem(FAMILIES, "Fetch", {"ddpg": {"tau": 0.2}, "sac": {"batch_size": 64}})
+
+    def tuned(task: str, algo: str) -> dict:
+        return settings(mrn.Config(task, recipe="tuned", algo=algo))
+
+    assert tuned("FetchPushDense-v4", "ddpg")["tau"] == 0.2
+    dense, plain = tuned("FetchPushDense-v4", "sac"), tuned("FetchPush", "sac")
+    assert (dense["tau"], dense["batch_size"]) == (0.3, 1024)
+    assert (plain["tau"], plain["batch_size"], plain["action_penalty"]) == (0.1, 64, 0)
+    assert tuned("FetchReach", "ddpg")["tau"] == FAMILIES["FetchReach"]["ddpg"]["tau"]
+
+
+def test_tuned_settings_belong_to_a_task_and_differ_from_fast():
+    for prefix, algorithms in FAMILIES.items():
+        (task, *_) = (name for name in TASKS if name.startswith(prefix))
+        for algo, own in algorithms.items():
+            fast = settings(mrn.Config(task, recipe="fast", algo=algo))
+            assert all(value != fast[name] for name, value in own.items())
+            mrn.Config.of(task, recipe="fast", algo=algo, **own)  # valid, as in the search
+
+
+def test_runs_from_before_the_settings_were_tuned_can_be_read():
+    for settings_of, name in (("fast", "tuned"), ("tuned", "fast")):
+        old = mrn.Config("FetchReach", recipe=settings_of).to_dict() | {"recipe": name}
+        assert mrn.Config.from_json(old, "here").to_dict() == old
+
+
 def test_run_folder_and_config_name_the_recipe():
     config = mrn.Config.of("FetchPush", recipe="fast", variant="mine")
     assert config.folder.parts[1] == "ddpg-mrn+fast+mine"
@@ -155,6 +206,26 @@ def test_training_uses_the_fast_recipe_by_default(tmp_path):
     assert (runs / "ddpg-mrn/seed-3/metrics.csv").exists()
 
 
+def test_command_trains_with_the_tuned_settings_of_its_task(tmp_path):
+    tiny = [word for word in SMALL if not word.startswith("--batch-size")]
+    done = command("train", "FetchReach", "--recipe=tuned", *tiny, "--tau=0.5", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    run = tmp_path / "runs/FetchReach/ddpg-mrn+tuned/seed-100"
+    own = {name: value for name, value in TINY.items() if name != "batch_size"} | {"tau": 0.5}
+    expected = mrn.Config.of("FetchReach", recipe="tuned", **own | {"epochs": 1})
+    assert json.loads((run / "config.json").read_text())["config"] == expected.to_dict()
+    shown = command("train", "FetchReach", "--recipe", "tuned", "--help").stdout
+    penalty = FAMILIES["FetchReach"]["ddpg"]["action_penalty"]
+    assert f"(default: {penalty})" in shown.partition("--action-penalty")[2][:300]
+
+
+def test_task_comes_first_with_tuned_settings(tmp_path):
+    done = command("train", "--cycles", "3", "FetchReach", "--recipe=tuned", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "the task must come first: mrn train FetchReach --recipe tuned" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_arguments_include_a_recipe_other_than_the_default():
     assert mrn.Config.of("FetchPush", recipe="fast", num_envs=3).arguments() == [
         "FetchPush",
@@ -173,7 +244,18 @@ def test_runs_of_different_recipes_can_be_compared(tmp_path):
     assert warning.split(":")[0] == "FetchPush, MRN (fast)"
 
 
+def test_tuned_settings_can_be_compared_with_others(tmp_path):
+    for seed in (1, 2):
+        for recipe in ("paper", "fast", "tuned"):
+            write_run(tmp_path, [0.5] * 4, seed, task="FetchReach", recipe=recipe, cycles=25)
+    assert summary_of(tmp_path).warnings == ()
+    write_run(tmp_path, [0.5] * 4, 3, task="FetchReach", recipe="tuned", cycles=25, tau=0.2)
+    (warning,) = summary_of(tmp_path).warnings
+    assert warning == "FetchReach, MRN (tuned): seeds differ in tau"
+
+
 def test_recipes_command_lists_the_settings():
     shown = command("recipes").stdout
     for name in RECIPES["fast"]:
         assert name in shown
+    assert "FetchReach*" in shown

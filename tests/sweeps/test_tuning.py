@@ -354,8 +354,8 @@ def test_files_list_all_trials_and_check_the_best(tmp_path):
     suite = find_suite(str(folder / "best.toml"))
     configs = suite.configs()
     assert [config.seed for config in configs] == [100, 100, 200, 200, 300, 300]
-    tuned = [config for config in configs if config.variant == "tuned"]
-    assert {config.algo_config for config in tuned} == {SEARCH.tuned(best).algo_config}
+    chosen = [config for config in configs if config.variant == "best"]
+    assert {config.algo_config for config in chosen} == {SEARCH.tuned(best).algo_config}
     defaults = [config for config in configs if not config.variant]
     assert {config.algo_config for config in defaults} == {SEARCH.defaults.algo_config}
     assert {config.epochs for config in configs} == {4}

@@ -6,7 +6,7 @@ from typing import Any
 from mrn.analysis.epochs import Methods, common_lengths, lagging_runs
 from mrn.analysis.run import Run
 from mrn.config import flatten, resolve, settings_of
-from mrn.recipes import OVERRIDES, RECIPES
+from mrn.recipes import RECIPES, find_overrides
 from mrn.runs.run_dir import MUTABLE_SETTINGS
 from mrn.utils.renames import SETTINGS as RENAMED_SETTINGS
 
@@ -110,12 +110,14 @@ def _differing(runs: Iterable[tuple[Run, str]], expected: Iterable[str] = ()) ->
         expected |= {RENAMED_SETTINGS.get(name, name) for name in labels}
         # Settings of an algorithm are compared only between runs of that algorithm.
         own = settings.pop("algo_config")
-        defaults = resolve(run.config.algo, run.config.recipe, imports=False)
+        config = run.config
+        defaults = resolve(config.algo, config.recipe, config.task, imports=False)
         by_recipe = {k: v for each in defaults.values() for k, v in settings_of(each).items()}
-        own_overrides = [each for (_, algo), each in OVERRIDES.items() if algo == run.config.algo]
+        by_algo = find_overrides(config.task)
+        own_overrides = [each for (_, algo), each in by_algo.items() if algo == config.algo]
         for algo, part, overrides in (
-            ("", flatten(settings), OVERRIDES.values()),
-            (run.config.algo, own, own_overrides),
+            ("", flatten(settings), by_algo.values()),
+            (config.algo, own, own_overrides),
         ):
             recipe_names = {name for each in (*RECIPES.values(), *overrides) for name in each}
             for name, value in part.items():

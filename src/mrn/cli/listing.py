@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from mrn.config import Config, flatten
-from mrn.recipes import DEFAULT_RECIPE, RECIPES
+from mrn.recipes import DEFAULT_RECIPE, FAMILIES, RECIPES, TUNED
 from mrn.utils.console import console
 from mrn.utils.errors import UserError
 from mrn.utils.findings import Finding
@@ -133,6 +133,11 @@ def recipes() -> None:
     table = Table("setting", *RECIPES)
     for setting in sorted({key for own in RECIPES.values() for key in own}):
         table.add_row(setting, *(str(own[setting]) for own in settings.values()))
+    console().print(table)
+    table = Table("task", "algorithm", f"settings of {TUNED}")
+    for prefix, algorithms in FAMILIES.items():
+        for algo, own in algorithms.items():
+            table.add_row(f"{prefix}*", algo, " ".join(f"{k}={v}" for k, v in own.items()))
     console().print(table)
 
 

@@ -13,7 +13,7 @@ from mrn.algorithms import find_algorithm, other_algorithms_setting
 from mrn.cli.arguments import Goal
 from mrn.config import Config, resolve
 from mrn.distributed import command_here, is_main, world_size
-from mrn.recipes import DEFAULT_RECIPE
+from mrn.recipes import DEFAULT_RECIPE, TUNED
 from mrn.replay import ReplayConfig
 from mrn.schedule import Schedule
 from mrn.utils.device import tune_allocator
@@ -44,7 +44,9 @@ def train_command(arguments: Sequence[str]) -> Callable[..., None]:
             f"{known.config} uses the recipe {base.recipe!r} and already sets everything that a "
             "recipe sets: pass --config or --recipe, not both"
         )
-    groups = resolve(algo, known.recipe or default_recipe)
+    # Options may have values, which are no tasks: the parsed command has the task to compare with.
+    task = base.task if base else next((word for word in rest[1:] if not word.startswith("-")), "")
+    groups = resolve(algo, known.recipe or default_recipe, task)
     settings = {item.name for group in groups.values() for item in dataclasses.fields(group)}
     for option in (word for word in rest if word.startswith("--")):
         name = option.strip("-").partition("=")[0].removeprefix("no-").replace("-", "_")
@@ -76,7 +78,7 @@ def train_command(arguments: Sequence[str]) -> Callable[..., None]:
 
         Args:
             run: What to train, and where.
-            recipe: Preset for all other settings: `fast`, or `paper` for the paper's protocol.
+            recipe: Preset for all other settings: `fast`, `paper` or `tuned` (`mrn recipes`).
             schedule: How rollouts, gradient steps and evaluation alternate.
             algorithm: Settings of the learning algorithm.
             replay: Replay buffer and hindsight relabeling.
@@ -87,6 +89,11 @@ def train_command(arguments: Sequence[str]) -> Callable[..., None]:
             track: Also log to `wandb` or `trackio`.
             trust_code: Import the custom modules that the file of `--config` names.
         """
+        if recipe == TUNED and base is None and run.task != task:
+            raise UserError(
+                f"the recipe {TUNED!r} depends on the task, so the task must come first: "
+                f"mrn train {run.task} --recipe {TUNED}"
+            )
         chosen = dataclasses.replace(
             run, algo=algo, recipe=recipe, schedule=schedule, algo_config=algorithm, replay=replay
         )

@@ -118,7 +118,7 @@ def _suite(name: str, search: Search, best: Trial) -> str:
         "\n[settings]",
         *_lines(fixed),
         '\n[[variant]]\nname = ""',
-        '\n[[variant]]\nname = "tuned"',
+        '\n[[variant]]\nname = "best"',
         *_lines(settings),
     ]
     return "\n".join(parts) + "\n"
