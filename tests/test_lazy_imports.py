@@ -37,6 +37,11 @@ def test_training_modules_do_not_import_heavy_packages():
     assert not heavy & set(run_python(code).split())
 
 
+def test_critics_in_stable_baselines3_do_not_need_the_extra_train():
+    missing = ["envpool", "gymnasium_robotics", "mujoco", "rich", "tensorboard", "tyro"]
+    run_python(f"import sys; sys.modules |= dict.fromkeys({missing})\nimport mrn.integrations.sb3")
+
+
 def test_windows_without_envpool_uses_critics_and_policies(tmp_path):
     """Without fcntl there are no locks to train with; everything else works."""
     out = run_python(

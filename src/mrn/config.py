@@ -28,9 +28,9 @@ from mrn.recipes import (
 from mrn.replay import ReplayConfig
 from mrn.schedule import Schedule
 from mrn.utils.errors import UserError, unknown_name
-from mrn.utils.flags import to_flags
+from mrn.utils.flags import JSON_TABLE, to_flags
 from mrn.utils.html import html_table
-from mrn.utils.json_tables import JSON_TABLE, to_json_types
+from mrn.utils.json_tables import to_json_types
 from mrn.utils.naming import Method, safe_name
 from mrn.utils.plugins import is_custom, is_loaded, require_consent
 from mrn.utils.renames import renamed, upgrade_config

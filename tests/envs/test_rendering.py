@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import glfw
 import numpy as np
 import pytest
 import torch
@@ -41,6 +43,33 @@ def test_window_shows_every_step(display):
 def test_window_shows_the_chosen_goal(display):
     make_agent(SHOWS).evaluate(1, render=True, goal=[0.5, -0.25])
     assert np.array_equal(Shows.shown[1:], [[0.5, -0.25]] * 8)  # the reset shows its own
+
+
+@pytest.mark.parametrize("how", ["close", "escape"])
+def test_closed_window_ends_the_evaluation(how, display, monkeypatch):
+    """GLFW calls back while MuJoCo draws, and raises the exception of the callback."""
+    called, keys = {}, []
+    viewer = SimpleNamespace(
+        window=object(), _key_callback=lambda window, key, *_: keys.append(key)
+    )
+    renderer = SimpleNamespace(viewer=viewer)
+    monkeypatch.setattr(Shows, "mujoco_renderer", renderer, raising=False)
+    monkeypatch.setattr("mrn.envs.rendering.check_display", lambda mujoco: None)
+    monkeypatch.setattr(glfw, "set_window_close_callback", lambda _, f: called.update(close=f))
+    monkeypatch.setattr(glfw, "set_key_callback", lambda _, f: called.update(key=f))
+
+    def draw(env):
+        Shows.shown.extend([env] * (env.render_mode == "human"))
+        if len(Shows.shown) == 3:
+            called["key"](viewer.window, glfw.KEY_H, 0, glfw.PRESS, 0)
+            escape = (glfw.KEY_ESCAPE, 0, glfw.PRESS, 0)
+            called["close"](viewer.window) if how == "close" else called["key"](None, *escape)
+
+    monkeypatch.setattr(Shows, "render", draw)
+    with pytest.raises(mrn.UserError, match="^the window was closed before the last episode"):
+        make_agent(SHOWS).evaluate(3, render=True)
+    assert len(Shows.shown) == 3
+    assert keys == [glfw.KEY_H]
 
 
 def test_missing_display_is_an_error(monkeypatch, capsys):

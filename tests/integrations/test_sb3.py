@@ -261,6 +261,7 @@ def test_positive_rewards_are_accepted_by_critics_without_a_sign():
 
 def test_missing_package_shows_the_install_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "stable_baselines3", None)
+    monkeypatch.setitem(sys.modules, "gymnasium", None)  # the core is installed alone
     monkeypatch.delitem(sys.modules, "mrn.integrations.sb3")
     with pytest.raises(mrn.UserError, match=r"is missing: pip install 'mrn-rl\[sb3\]'"):
         importlib.import_module("mrn.integrations.sb3")

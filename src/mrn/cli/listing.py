@@ -13,7 +13,7 @@ from mrn.recipes import DEFAULT_RECIPE, FAMILIES, RECIPES, TUNED
 from mrn.utils.console import console
 from mrn.utils.errors import UserError
 from mrn.utils.findings import Finding
-from mrn.utils.json_tables import JSON_TABLE
+from mrn.utils.flags import JSON_TABLE
 from mrn.utils.tables import print_table
 from mrn.utils.terminal import show
 

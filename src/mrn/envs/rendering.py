@@ -133,6 +133,7 @@ class WindowEnv(GoalVectorEnv):
 
     def _reset(self, seed: int, episode: int) -> Observation:
         observation = self.envs.reset(seed, episode)
+        _stop_if_closed(self.env)
         if self.goal is not None and not _set_goal(self.env, self.goal):
             _warn_own_goal(self.task)
             self.goal = None
@@ -167,6 +168,26 @@ def _set_goal(wrapped: Any, goal: np.ndarray) -> bool:
     if hasattr(env, "update_target_site_pos"):  # a maze moves its target only on request
         env.update_target_site_pos()
     return True
+
+
+def _stop_if_closed(wrapped: Any) -> None:
+    """Raise a `UserError` in the next step after the user closes the window of MuJoCo.
+
+    Gymnasium destroys the window and continues to draw, which may kill the process.
+    """
+    viewer = getattr(getattr(wrapped.unwrapped, "mujoco_renderer", None), "viewer", None)
+    if viewer is None:
+        return
+    import glfw
+
+    def close(*_: object) -> None:
+        raise UserError("the window was closed before the last episode ended")
+
+    def press(window: Any, key: int, *details: int) -> None:
+        (close if key == glfw.KEY_ESCAPE else viewer._key_callback)(window, key, *details)
+
+    glfw.set_window_close_callback(viewer.window, close)
+    glfw.set_key_callback(viewer.window, press)
 
 
 def _warn_own_goal(task: TaskSpec) -> None:

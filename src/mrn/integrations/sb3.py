@@ -5,12 +5,10 @@ from functools import partial
 from typing import Any
 
 import torch
-from gymnasium import spaces
 from torch import Tensor
 
 from mrn.critics import REFERENCE_HIDDEN_DIM, Critic, Dims, make_critic
 from mrn.critics.metric import MetricCritic
-from mrn.envs.requirements import goal_space
 from mrn.utils.errors import UserError
 from mrn.utils.extras import import_extra
 from mrn.utils.renames import SB3_KEYWORDS
@@ -18,12 +16,15 @@ from mrn.utils.validation import PositiveInt, check
 
 import_extra("stable_baselines3", "sb3")  # raises an error with an install hint
 
+from gymnasium import spaces  # noqa: E402
 from stable_baselines3.common.policies import BasePolicy, ContinuousCritic  # noqa: E402
 from stable_baselines3.common.preprocessing import get_action_dim  # noqa: E402
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor  # noqa: E402
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule, TensorDict  # noqa: E402
 from stable_baselines3.sac.policies import MultiInputPolicy as SACPolicy  # noqa: E402
 from stable_baselines3.td3.policies import MultiInputPolicy as TD3Policy  # noqa: E402
+
+from mrn.envs.requirements import goal_space  # noqa: E402
 
 __all__ = ["MetricPolicy", "MetricSACPolicy"]
 
