@@ -2,10 +2,12 @@
 
 import multiprocessing
 import os
+import queue
 import subprocess
 import sys
 from dataclasses import replace
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -223,6 +225,19 @@ print(envs.reset(0).state.shape)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, b"(2, 2)\n"), done.stderr
+
+
+def test_worker_ends_silently_if_its_parent_was_killed(monkeypatch):
+    """The pipe breaks a moment before the signal that ends the worker."""
+    spec = find_task("tests.envs.custom_envs:Walk-v0").spec
+    run_worker, called = wrappers.run_worker, multiprocessing.Event()
+    monkeypatch.setattr(wrappers, "run_worker", lambda *args: called.set() or run_worker(*args))
+    with make_envs(spec, 1, "gymnasium", async_envs=True):
+        assert called.wait(timeout=10)
+    mode, errors = gym.vector.AutoresetMode.NEXT_STEP, queue.Queue()
+    pipes = multiprocessing.Pipe()  # the worker closes one end, as the kernel does for the parent
+    run_worker(0, lambda: make_env(spec.env_id, {}), *pipes, None, errors, mode, None)
+    assert errors.get_nowait()[1] is EOFError  # then the answer fails with a broken pipe
 
 
 def test_workers_that_die_at_startup_raise(monkeypatch):

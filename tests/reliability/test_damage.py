@@ -5,12 +5,14 @@ import hashlib
 import json
 import pickle
 import random
+import re
 import shutil
 import warnings
 from dataclasses import astuple
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 
 import mrn
@@ -237,6 +239,23 @@ FORGERIES = {
     "deep nesting": lambda about: b"[" * 100_000 + b"]" * 100_000,
     "not JSON": lambda about: b"\x80\x04cos\nsystem\n.",
 }
+
+
+def test_numbers_that_are_not_finite_are_rejected(run, tmp_path):
+    """Each tensor in turn; some, such as a mean, are computed again before the next save."""
+    shutil.copytree(run, tmp_path / "run")
+    states = list((tmp_path / "run").glob("checkpoints/*/state.safetensors"))
+    newest = max(states)
+    tensors = safetensors.torch.load_file(newest)
+    for name in sorted(k for k, value in tensors.items() if value.is_floating_point()):
+        spoiled = tensors[name].clone()
+        spoiled.view(-1)[0] = torch.inf
+        for state in states:
+            content = safetensors.torch.save(tensors | {name: spoiled})
+            state.write_bytes(content)
+        forge(tmp_path / "run", lambda about: about.update(state_sha256=checksum(content)))  # noqa: B023
+        with pytest.raises(mrn.UserError, match=f"{re.escape(name)} contains a non-finite number"):
+            restored_trainer(tmp_path / "run")
 
 
 @pytest.mark.parametrize("what", FORGERIES)

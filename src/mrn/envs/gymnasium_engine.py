@@ -57,7 +57,7 @@ class GymnasiumEnv(GoalVectorEnv):
         import gymnasium as gym
 
         from mrn.envs.requirements import goal_space
-        from mrn.envs.wrappers import make_frozen_env, make_worker_env
+        from mrn.envs.wrappers import make_frozen_env, make_worker_env, run_worker
 
         super().__init__(task, num_envs, first)
         self.envs: Any
@@ -67,7 +67,7 @@ class GymnasiumEnv(GoalVectorEnv):
             makers = [lambda: make_worker_env(task, parent)] * num_envs
             self._wait_kwargs = {"timeout": timeout}
             with kill_children_on_error(), self._report_errors("start"), start_limit(timeout):
-                self.envs = gym.vector.AsyncVectorEnv(makers)
+                self.envs = gym.vector.AsyncVectorEnv(makers, worker=run_worker)
             # At exit, multiprocessing would send SIGTERM to workers that were not closed, which
             # they ignore, and wait for them.
             Finalize(self, _kill, (self.envs.processes,), exitpriority=0)

@@ -3,10 +3,11 @@
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.vector.async_vector_env import _async_worker
 
 from mrn.envs.custom import make_env
 from mrn.envs.tasks import TaskSpec
@@ -70,6 +71,15 @@ def _annotate_errors() -> Iterator[None]:
 def make_frozen_env(task: TaskSpec) -> gym.Env[Any, Any]:
     """Create one environment that freezes at the end of its episode."""
     return FreezeWhenDone(make_env(task.env_id, task.env_kwargs))
+
+
+def run_worker(*arguments: Any) -> None:
+    """Run the loop of Gymnasium's worker processes; end it silently once the parent is killed.
+
+    Its pipe is closed before the signal below arrives, so the worker may print a traceback first.
+    """
+    with suppress(ConnectionError):
+        _async_worker(*arguments)
 
 
 def make_worker_env(task: TaskSpec, parent: int) -> gym.Env[Any, Any]:

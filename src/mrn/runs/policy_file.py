@@ -11,7 +11,7 @@ import safetensors
 import torch
 from torch import Tensor
 
-from mrn.runs.rank_state import tensor_bytes
+from mrn.runs.rank_state import check_finite, tensor_bytes
 from mrn.utils.errors import UserError
 from mrn.utils.files import checksum, open_regular, parse_json, write_atomically
 from mrn.utils.renames import upgrade_tensors
@@ -62,9 +62,7 @@ def read_policy(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if metadata["sha256"] != fingerprint(metadata["mrn"], tensors):
             raise UserError(f"{path} is damaged: its checksum does not match")
-        for name, value in tensors.items():
-            if not torch.isfinite(value).all():
-                raise UserError(f"{path} is damaged: {name} contains a non-finite number")
+        check_finite(tensors, path)
         return dict(parse_json(metadata["mrn"], str(path))), upgrade_tensors(tensors)
 
 

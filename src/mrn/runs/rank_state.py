@@ -8,6 +8,7 @@ from typing import Any
 
 import safetensors
 import safetensors.torch
+import torch
 from torch import Tensor
 
 from mrn.utils.errors import UserError
@@ -89,14 +90,23 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     """Read an untrusted safetensors file.
 
     Raises:
-        UserError: The file is missing or damaged.
+        UserError: The file is missing or damaged, or a number is not finite.
     """
     try:
-        return upgrade_tensors(safetensors.torch.load_file(path))
+        tensors = safetensors.torch.load_file(path)
+        check_finite(tensors, path)
+        return upgrade_tensors(tensors)
     except OSError as error:
         raise read_error(path, error) from None
     except (safetensors.SafetensorError, ValueError, KeyError) as error:
         raise UserError(f"{path} is damaged: {error}") from None
+
+
+def check_finite(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Raise a `UserError` if a tensor from a file contains a number that is not finite."""
+    for name, value in tensors.items():
+        if not torch.isfinite(value).all():
+            raise UserError(f"{path} is damaged: {name} contains a non-finite number")
 
 
 def tensor_bytes(tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:

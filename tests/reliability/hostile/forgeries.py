@@ -52,7 +52,8 @@ SPOILED = ("nan", "inf", "shape", "type", "extra", "missing")
 
 def spoil(tensors: dict[str, Tensor], rng: random.Random, how: str) -> dict[str, Tensor]:
     """Return tensors of which one is not valid."""
-    name = rng.choice([name for name, value in tensors.items() if value.is_floating_point()])
+    # Sorted, because safetensors returns another order each time.
+    name = rng.choice(sorted(k for k, value in tensors.items() if value.is_floating_point()))
     value = tensors[name].clone()
     if how in ("nan", "inf"):
         value.view(-1)[rng.randrange(value.numel())] = float(how)
