@@ -41,10 +41,10 @@ def test_notebook_shows_a_policy_and_learns(tmp_path, monkeypatch):
     (curve,) = [data["image/png"] for data in shown if "image/png" in data]
     assert len(curve) > 5000
     text = "".join(str(data.get("text/plain", "")) for data in shown)
-    assert "Agent(task='FetchReach', method='ddpg-mrn+fast', seed=100, weights='latest'" in text
+    assert "Agent(task='FetchReach', method='ddpg-mrn+tuned', seed=100, weights='latest'" in text
     # The line within an epoch is updated in place; the epochs have lines of their own.
-    assert len(re.findall(r"epoch +\d/\d +cycle \d/8 ", text)) == 2  # of train and of learn
+    assert len(re.findall(r"epoch +\d/\d +cycle \d/4 ", text)) == 2  # of train and of learn
     assert re.search(r"epoch +3/3 +success 100%", text)
     printed = "".join(output.text for output in outputs if output.output_type == "stream")
-    assert "Config.of('FetchReach', recipe='fast', epochs=3, threads=1, cycles=8," in printed
+    assert "Config.of('FetchReach', recipe='tuned', epochs=3, threads=1, cycles=4," in printed
     assert "reached: True" in printed
