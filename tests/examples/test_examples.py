@@ -34,6 +34,22 @@ def test_rebuilt_environment_repeats_its_first_observation(tmp_path, monkeypatch
     assert (names["first"] == names["second"]).all()
 
 
+def test_goals_with_the_gripper_are_reached_by_the_object_alone(tmp_path, monkeypatch):
+    run_example("gripper_goals.py", tmp_path, monkeypatch)
+    run_command(monkeypatch, "check", "gripper_goals:PushWithGripper-v0")
+    env = make_env("gripper_goals:PushWithGripper-v0")
+    first, _ = env.reset(seed=1)
+    for _ in range(5):  # up, without touching the object
+        last, reward, *_, info = env.step(np.array([0, 0, 1, 0], np.float32))
+    assert last["achieved_goal"][2] > first["achieved_goal"][2] + 0.01
+    assert np.allclose(last["achieved_goal"][3:], first["achieved_goal"][3:], atol=1e-3)
+    assert (last["desired_goal"][:3] == last["desired_goal"][3:]).all()
+    assert (reward, info["is_success"]) == (-1, 0)
+    goals = np.concatenate([last["desired_goal"][:3] + 1, last["desired_goal"][3:]])
+    assert env.get_wrapper_attr("compute_reward")(goals, last["desired_goal"], {}) == 0
+    assert env.get_wrapper_attr("compute_reward")(last["achieved_goal"], goals, {}) == -1
+
+
 def test_custom_critic_trains_and_resumes(tmp_path, monkeypatch):
     names = run_example("custom_critic.py", tmp_path, monkeypatch)
     monolithic = count_parameters(mrn.make_critic("monolithic", 25, 4, 3))
