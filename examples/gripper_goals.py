@@ -12,6 +12,7 @@ import numpy as np
 gym.register_envs(gymnasium_robotics)
 
 
+# --8<-- [start:wrapper]
 class PushWithGripper(gym.ObservationWrapper):
     """FetchPush whose goals start with a position of the gripper."""
 
@@ -33,5 +34,6 @@ class PushWithGripper(gym.ObservationWrapper):
         return self.env.compute_reward(achieved_goal[..., 3:], desired_goal[..., 3:], info)
 
 
+# --8<-- [end:wrapper]
 if "PushWithGripper-v0" not in gym.registry:
     gym.register("PushWithGripper-v0", PushWithGripper, max_episode_steps=50)
