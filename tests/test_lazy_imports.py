@@ -39,7 +39,11 @@ def test_training_modules_do_not_import_heavy_packages():
 
 def test_critics_in_stable_baselines3_do_not_need_the_extra_train():
     missing = ["envpool", "gymnasium_robotics", "mujoco", "rich", "tensorboard", "tyro"]
-    run_python(f"import sys; sys.modules |= dict.fromkeys({missing})\nimport mrn.integrations.sb3")
+    blocked = f"import sys; sys.modules |= dict.fromkeys({missing})\n"
+    out = run_python(
+        f"{blocked}from mrn.integrations.sb3 import MetricSACPolicy as p; print(p.__name__)"
+    )
+    assert out.split() == ["MetricSACPolicy"]
 
 
 def test_windows_without_envpool_uses_critics_and_policies(tmp_path):
