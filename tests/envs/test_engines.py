@@ -239,6 +239,12 @@ def test_worker_ends_silently_if_its_parent_was_killed(monkeypatch):
     run_worker(0, lambda: make_env(spec.env_id, {}), *pipes, None, errors, mode, None)
     assert errors.get_nowait()[1] is EOFError  # then the answer fails with a broken pipe
 
+    def refused():
+        raise ConnectionRefusedError("no simulator")
+
+    with pytest.raises(ConnectionRefusedError, match="no simulator"):
+        run_worker(0, refused, *multiprocessing.Pipe(), None, errors, mode, None)
+
 
 def test_workers_that_die_at_startup_raise(monkeypatch):
     spec = find_task("tests.envs.custom_envs:Walk-v0").spec

@@ -78,7 +78,7 @@ def run_worker(*arguments: Any) -> None:
 
     Its pipe is closed before the signal below arrives, so the worker may print a traceback first.
     """
-    with suppress(ConnectionError):
+    with suppress(BrokenPipeError):
         _async_worker(*arguments)
 
 
